@@ -1,0 +1,185 @@
+"""What changes a queue as a whole: settings, groups, schedules; and cancel, retry, purge."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import islice
+
+from msgspec.structs import replace
+
+from bucketq.errors import JobNotFound, QueueFull
+from bucketq.queue import commands as c
+from bucketq.queue import events as e
+from bucketq.queue.answers import AwaitArchive, GroupInfo, JobInfo, Partial
+from bucketq.queue.batch import Batch
+from bucketq.queue.decide_reads import group_info
+from bucketq.queue.policy import tick_after_us
+from bucketq.queue.rows import ENDED, NAMELESS, AttemptOutcome, GroupRow, Job, QueueRow, ScheduleRow
+from bucketq.queue.state import QueueIndex
+
+STEP_JOBS = 1_000
+GROUPS_MAX = 32
+SCHEDULES_MAX = 10_000
+
+
+def cancel(batch: Batch, command: c.Cancel) -> JobInfo:
+    job = batch.find(command.queue, command.job_id)
+    cancel_everywhere(batch, job)
+    return batch.summary(job)
+
+
+def cancel_everywhere(batch: Batch, job: Job) -> None:
+    for line in batch.state.queues[job.queue].seen_by(job.n):
+        run = line.runs.get(job.n)
+        if run is None or run.status not in ENDED:
+            outcome: AttemptOutcome | None = "cancelled" if run is not None and run.status == "running" else None
+            batch.emit(e.Ended(job.n, batch.state.next_ending, "cancelled", line.name, outcome))
+
+
+def retry(batch: Batch, command: c.Retry) -> JobInfo | AwaitArchive:
+    job = batch.find(command.queue, command.job_id)
+    lines = batch.state.queues[job.queue].seen_by(job.n)
+    runs = [(line, line.runs.get(job.n)) for line in lines]
+    dead = [(line, run) for line, run in runs if run is not None and run.status == "dead"]
+    if not dead:
+        info = batch.summary(job)
+        if info.status in ENDED:
+            raise JobNotFound(command.job_id, f"it is {info.status}; only a dead job can be retried")
+        return info
+    if not all(run.archived for _, run in dead):
+        return AwaitArchive()
+    place = batch.state.next_n
+    for line, _ in dead:
+        batch.emit(e.Retried(job.n, place, line.name))
+    return batch.summary(job)
+
+
+def purge(batch: Batch, command: c.Purge) -> int | Partial | AwaitArchive:
+    """One step: what is waiting is cancelled, what has ended leaves."""
+    state = batch.state
+    queue = state.queues.get(command.queue)
+    if queue is None:
+        return 0
+    until = command.until or state.next_n
+    purged, after = command.purged, command.after
+    for job in list(islice(state.roster_after(queue, after), STEP_JOBS)):
+        if job.n >= until:
+            return purged
+        if _purgeable(batch, job, command.status):
+            if batch.summary(job).status in ENDED and not leave(batch, queue, job):
+                return AwaitArchive() if purged == command.purged else Partial(_rest(command, after, purged, until))
+            cancel_everywhere(batch, job) if job.n in state.jobs else None
+            purged += 1
+        after = job.n
+    if next(state.roster_after(queue, after), None) is None:
+        return purged
+    return Partial(_rest(command, after, purged, until))
+
+
+def _rest(command: c.Purge, after: int, purged: int, until: int) -> c.Purge:
+    return c.Purge(command.queue, command.status, after, purged, until)
+
+
+def _purgeable(batch: Batch, job: Job, status: c.JobStatus | None) -> bool:
+    actual = batch.summary(job).status
+    return actual != "running" and (status is None or actual == status)
+
+
+def leave(batch: Batch, queue: QueueIndex, job: Job) -> bool:
+    """Remove a job that has ended everywhere, if all its endings are archived."""
+    runs = [line.runs.get(job.n) for line in queue.seen_by(job.n)]
+    if not all(run is not None and run.status in ENDED and run.archived for run in runs):
+        return False
+    batch.emit(e.Removed(job.n, batch.summary(job).status))
+    return True
+
+
+def pause(batch: Batch, command: c.Pause) -> None:
+    _configure(batch, command.queue, {"paused": True})
+
+
+def resume(batch: Batch, command: c.Resume) -> None:
+    _configure(batch, command.queue, {"paused": False})
+
+
+def configure(batch: Batch, command: c.Configure) -> QueueRow:
+    return _configure(batch, command.queue, command.changes)
+
+
+def _configure(batch: Batch, name: str, changes: dict[str, object]) -> QueueRow:
+    queue = batch.ensure_queue(name)
+    row: QueueRow = replace(queue.row, **changes)
+    if row != queue.row:
+        new_rate = row.rate_per_hour != queue.row.rate_per_hour
+        batch.emit(e.QueueSet(row))
+        for line in list(queue.lines.values()) if new_rate else ():
+            batch.emit(e.GroupSet(replace(line.group, tokens_micro=0, tokens_us=0)))
+    return row
+
+
+def subscribe(batch: Batch, command: c.Subscribe) -> GroupInfo:
+    state = batch.state
+    queue = batch.ensure_queue(command.queue)
+    if command.group not in queue.lines:
+        if len(queue.groups) >= GROUPS_MAX:
+            raise QueueFull(f"queue {command.queue!r} has {GROUPS_MAX} groups already; unsubscribe one first")
+        since = _start(batch, queue, command.start_us)
+        batch.emit(e.GroupSet(GroupRow(command.queue, command.group, since, created_us=batch.now_us)))
+        _hand_over(batch, queue, command.group, since)
+    return group_info(batch, state.queues[command.queue].lines[command.group])
+
+
+def _start(batch: Batch, queue: QueueIndex, start_us: int | None) -> int:
+    """The number of the first job that the group sees. Numbers and push times grow together."""
+    jobs = batch.state.jobs
+    if start_us is None:
+        return batch.state.next_n
+    roster = [n for n in queue.roster if n in jobs]
+    at = bisect_left(roster, start_us, key=lambda n: jobs[n].pushed_us)
+    return roster[at] if at < len(roster) else batch.state.next_n
+
+
+def _hand_over(batch: Batch, queue: QueueIndex, group: str, since: int) -> None:
+    """What the nameless group has ended, the new one does not see; what waits there, waits for the new one."""
+    nameless = queue.lines[NAMELESS]
+    for n, run in [(n, run) for n, run in nameless.runs.items() if n >= since]:
+        if run.status in ENDED:
+            batch.emit(e.Skipped(n, group))
+        elif run.status == "waiting":
+            batch.emit(e.Forgotten(n, NAMELESS))
+
+
+def unsubscribe(batch: Batch, command: c.Unsubscribe) -> bool | AwaitArchive:
+    queue = batch.state.queues.get(command.queue)
+    line = queue.lines.get(command.group) if queue is not None else None
+    if queue is None or line is None:
+        return False
+    if any(run.status in ENDED and not run.archived for run in line.runs.values()):
+        return AwaitArchive()
+    last = len(queue.groups) == 1
+    over = [n for n, run in line.runs.items() if run.status in ENDED]
+    batch.emit(e.GroupRemoved(command.queue, command.group))
+    for n in over if last else ():
+        if n not in queue.lines[NAMELESS].runs:
+            batch.emit(e.Skipped(n, NAMELESS))
+    return True
+
+
+def put_schedule(batch: Batch, command: c.PutSchedule) -> ScheduleRow:
+    row = command.schedule
+    batch.ensure_queue(row.queue)
+    old = batch.state.schedules.get(row.name)
+    if old is None and len(batch.state.schedules) >= SCHEDULES_MAX:
+        raise QueueFull(f"there are {SCHEDULES_MAX:,} schedules already")
+    if not row.next_us:
+        row = replace(row, next_us=tick_after_us(row, batch.now_us))
+    if row != old:
+        batch.emit(e.ScheduleSet(row))
+    return row
+
+
+def remove_schedule(batch: Batch, command: c.RemoveSchedule) -> bool:
+    if command.name not in batch.state.schedules:
+        return False
+    batch.emit(e.ScheduleRemoved(command.name))
+    return True

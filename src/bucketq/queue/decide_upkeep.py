@@ -1,0 +1,129 @@
+"""What falls due by itself: ticks, ttls, the end of keeps, leases; and the archive's steps."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from bucketq.queue import commands as c
+from bucketq.queue import events as e
+from bucketq.queue.batch import Batch
+from bucketq.queue.decide_claims import give_back
+from bucketq.queue.decide_jobs import admit
+from bucketq.queue.decide_queues import leave
+from bucketq.queue.policy import SKIP_GRACE_US, tick_after_us
+from bucketq.queue.rows import GroupRow, ScheduleRow, Segment
+
+BEAT_US = 3_000_000
+"""A lease found over by more than this was not watched: the process stalled, or could not reach the store."""
+
+
+def decide_due(batch: Batch, limit: int) -> None:
+    """Decide up to about `limit` of what is due. Leases come last: whoever renewed one in this batch was first."""
+    _ticks(batch, limit)
+    _expired(batch, limit)
+    _kept_long_enough(batch, limit)
+    _leases(batch, limit)
+
+
+def _ticks(batch: Batch, limit: int) -> None:
+    state = batch.state
+    for _ in range(limit):
+        top = state.ticks.top
+        if top is None or top[0] > batch.now_us:
+            return
+        _tick(batch, state.schedules[top[1]])
+
+
+def _tick(batch: Batch, row: ScheduleRow) -> None:
+    if row.catch_up == "all":
+        makes, next_us = True, tick_after_us(row, row.next_us)
+    else:
+        makes = row.catch_up == "one" or _has_fresh_tick(row, batch.now_us)
+        next_us = tick_after_us(row, batch.now_us)
+    batch.emit(e.ScheduleSet(replace(row, next_us=next_us)))
+    if makes:
+        item = c.PushItem(
+            row.payload,
+            row.binary,
+            row.priority,
+            key=row.key,
+            max_attempts=row.max_attempts,
+            headers=row.headers,
+            ttl_us=row.ttl_ms * 1_000,
+        )
+        admit(batch, batch.ensure_queue(row.queue), item)
+
+
+def _has_fresh_tick(row: ScheduleRow, now_us: int) -> bool:
+    tick_us = max(row.next_us, tick_after_us(row, now_us - SKIP_GRACE_US))
+    return now_us - SKIP_GRACE_US < tick_us <= now_us
+
+
+def _expired(batch: Batch, limit: int) -> None:
+    state = batch.state
+    for _ in range(limit):
+        top = state.ttls.top
+        if top is None or top[0] > batch.now_us:
+            return
+        batch.emit(e.Ended(top[2], state.next_ending, "expired", state.lines[top[1]].name))
+
+
+def _kept_long_enough(batch: Batch, limit: int) -> None:
+    state = batch.state
+    for _ in range(limit):
+        top = state.keeps.top
+        if top is None or top[0] > batch.now_us:
+            return
+        job = state.jobs[top[2]]
+        leave(batch, state.queues[job.queue], job)
+
+
+def _leases(batch: Batch, limit: int) -> None:
+    state = batch.state
+    over = state.leases_over(limit)
+    if over and state.mono_us - over[0][0] > BEAT_US:
+        state.rearm()
+        return
+    for _, serial, n in over:
+        line, job = state.lines[serial], state.jobs[n]
+        run = line.runs[n]
+        error = f"the lease of {run.lease_ms / 1_000:g} s ran out"
+        give_back(batch, line, job, run, "lost", error, None)
+
+
+def seal(batch: Batch, command: c.Seal) -> Segment | None:
+    """Fix the next segment: its number, its folder, its endings."""
+    state = batch.state
+    first = state.sealed_last + 1
+    if state.segment is not None or first >= state.next_ending:
+        return None
+    totals: dict[int, GroupRow] = {}
+    size = 0
+    last = first - 1
+    while last + 1 < state.next_ending and last - first + 1 < command.endings_max:
+        n, line = state.endings[last + 1]
+        run = line.runs[n]
+        size += state.record_bytes(n, run)
+        if size > command.bytes_max and last >= first:
+            break
+        row = totals.get(line.serial, line.group)
+        totals[line.serial] = replace(row, **{run.status: getattr(row, run.status) + 1})
+        last += 1
+    segment = Segment(state.next_k, command.folder, first, last)
+    batch.emit(e.Sealed(segment, list(totals.values())))
+    return segment
+
+
+def drop(batch: Batch, command: c.Drop) -> None:
+    """The segment is written: mark its endings, and let go of what nothing keeps."""
+    state = batch.state
+    segment = state.segment
+    if segment is None or segment.k != command.k:
+        return
+    batch.emit(e.Archived(command.k))
+    _kept_long_enough(batch, segment.last - segment.first + 1)
+
+
+def prune(batch: Batch, command: c.Prune) -> None:
+    if command.first > batch.state.first_k:
+        batch.emit(e.Pruned(command.first))

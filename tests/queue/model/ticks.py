@@ -1,0 +1,39 @@
+"""When a schedule ticks, one tick after the other."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from bucketq.queue.rows import ScheduleRow
+from cronsim import CronSim
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MINUTE_US = 60_000_000
+
+
+def tick_after(schedule: ScheduleRow, t_us: int) -> int:
+    """The tick that follows the tick (or, at the beginning, the moment) `t_us`."""
+    if schedule.cron is None:
+        return t_us + schedule.every_ms * 1_000
+    moment = (EPOCH + timedelta(microseconds=t_us)).astimezone(ZoneInfo(schedule.timezone))
+    return (next(CronSim(schedule.cron, moment)) - EPOCH) // timedelta(microseconds=1)
+
+
+def due_ticks(schedule: ScheduleRow, now_us: int) -> tuple[int, int]:
+    """How many jobs the schedule makes now, and its next tick after that."""
+    ticks: list[int] = []
+    tick_us = schedule.next_us
+    while tick_us <= now_us:
+        ticks.append(tick_us)
+        tick_us = tick_after(schedule, tick_us)
+    match schedule.catch_up:
+        case _ if not ticks:
+            count = 0
+        case "skip":
+            count = int(now_us - ticks[-1] < MINUTE_US)
+        case "one":
+            count = 1
+        case "all":
+            count = len(ticks)
+    return count, tick_us

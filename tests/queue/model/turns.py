@@ -1,0 +1,49 @@
+"""Fairness: between two claims from one key, every other key that could have been claimed all along is served."""
+
+from __future__ import annotations
+
+from bucketq.queue.rows import Job, Run
+
+from tests.queue.model import line
+from tests.queue.model.tables import Tables
+
+Key = str | None
+Lane = tuple[str, str, int]
+"""Queue, group and priority: within these the keys take turns."""
+
+
+class Turns:
+    """For each key that was served: who has been claimable since, and waits for its turn."""
+
+    def __init__(self) -> None:
+        self.owed: dict[tuple[Lane, Key], set[Key]] = {}
+
+    def forget(self) -> None:
+        """The hint in memory may be gone: nobody owes anything."""
+        self.owed.clear()
+
+    def serve(self, tables: Tables, n: int, group: str) -> None:
+        """Job `n` is about to be claimed."""
+        job = tables.jobs[n]
+        lane = (job.queue, group, job.priority)
+        owed = self.owed.get((lane, job.key))
+        assert not owed, f"key {job.key!r} comes again before {owed}"
+        for (of, _), keys in self.owed.items():
+            if of == lane:
+                keys.discard(job.key)
+        self.owed[lane, job.key] = _waiting_keys(tables, lane) - {job.key}
+
+    def look(self, tables: Tables) -> None:
+        """Something changed: a key that has nothing claimable now loses its turn."""
+        lanes = {lane: _waiting_keys(tables, lane) for lane in {lane for lane, _ in self.owed}}
+        self.owed = {(lane, key): keys & lanes[lane] for (lane, key), keys in self.owed.items() if keys}
+
+
+def _waiting_keys(tables: Tables, lane: Lane) -> set[Key]:
+    queue, group, priority = lane
+    if line.is_closed(tables, queue, group):
+        return set()
+    ready: list[tuple[Job, Run]] = [
+        (job, run) for job, run in line.claimable(tables, queue, group) if not tables.is_past_ttl(job.n)
+    ]
+    return set(line.firsts(ready, priority))

@@ -1,0 +1,61 @@
+"""What of an answer must be equal: everything a caller can see, and nothing of how it is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bucketq.errors import BucketqError
+from bucketq.queue.answers import GroupInfo, JobInfo, StatsInfo
+from bucketq.queue.rows import ENDED, Job, Run
+from msgspec.structs import astuple, replace
+
+
+def view(answer: Any) -> Any:
+    """An answer in a form in which equal means equal."""
+    match answer:
+        case list():
+            return [view(part) for part in answer]
+        case JobInfo():
+            return _job_view(answer)
+        case GroupInfo():
+            return (answer.queue, answer.name, answer.created_us, view(answer.stats))
+        case StatsInfo():
+            return astuple(replace(answer, oldest_ready_age=0.0))
+        case BucketqError():
+            return type(answer)
+    return answer
+
+
+def _job_view(info: JobInfo) -> Any:
+    if info.job is None:
+        return (info.id, info.queue, info.duplicate, info.gone)
+    groups = None
+    if info.groups is not None:
+        groups = {group: run_view(info.job, run, info.now_us) for group, run in info.groups.items()}
+    run = run_view(info.job, info.run, info.now_us)
+    assert info.status == run["status"]
+    return (info.id, info.queue, info.job, info.duplicate, info.group, run, groups)
+
+
+def run_view(job: Job, run: Run | None, now_us: int) -> dict[str, Any]:
+    """A run as it can be seen at this moment; None is a run that nobody has touched."""
+    if run is None:
+        run = Run(run_us=job.run_us)
+    shown: dict[str, Any] = {
+        "status": run.status,
+        "attempt": run.attempt,
+        "token": run.token,
+        "place": run.place or job.n,
+        "endings": run.endings,
+        "history": run.history,
+    }
+    if run.status == "waiting":
+        shown["status"] = "scheduled" if run.run_us > now_us else "ready"
+        shown["run_us"] = max(run.run_us, now_us)
+    elif run.status == "running":
+        for name in ("lease_ms", "claimed_us", "beat_us", "worker", "progress"):
+            shown[name] = getattr(run, name)
+    elif run.status in ENDED:
+        for name in ("ended", "finished_us", "result", "error", "archived"):
+            shown[name] = getattr(run, name)
+    return shown

@@ -167,7 +167,7 @@ class PydanticCodec(_OneType[T]):
     def _dump(self, value: Any) -> bytes:
         if not isinstance(value, self._model):
             raise TypeError(f"{shown(value)} is a {type(value).__name__}")
-        text: str = value.model_dump_json(by_alias=True, round_trip=True)
+        text: str = value.model_dump_json(by_alias=True, round_trip=True, warnings="error")
         return text.encode()
 
     def _load(self, payload: Raw) -> T:

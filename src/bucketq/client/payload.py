@@ -56,9 +56,10 @@ def check_depth(what: str, text: bytes) -> None:
     except RecursionError:
         raise _too_deep(what) from None
     for _ in range(DEPTH_MAX + 1):
-        level = [each for box in level if type(box) in _BOXES for each in (box.values() if type(box) is dict else box)]
+        level = [box for box in level if type(box) in _BOXES]
         if not level:
             return
+        level = [each for box in level for each in (box.values() if type(box) is dict else box)]
     raise _too_deep(what)
 
 

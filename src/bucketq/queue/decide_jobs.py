@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec import Raw
 
 from bucketq.errors import QueueFull, SettingInvalid
@@ -84,45 +82,46 @@ def _earlier(batch: Batch, queue: str, dedup: str) -> JobInfo | None:
 
 def claim(batch: Batch, command: c.Claim) -> list[JobInfo]:
     found: list[JobInfo] = []
-    for line in _lines(batch, command):
-        if line.listed:
-            _claim_from(batch, line, command, found)
-        if len(found) >= command.n:
-            break
+    if command.queues is None:
+        _claim_any(batch, command, found)
+        return found
+    for name in command.queues:
+        line = _line(batch, name, command.group)
+        if line is not None and line.listed:
+            _claim_from(batch, line, command, found, command.n)
+            if len(found) >= command.n:
+                break
     return found
 
 
-def _lines(batch: Batch, command: c.Claim) -> Iterator[Line]:
-    """The lines to claim from, in turn."""
-    state = batch.state
-    if command.queues is None:
-        ring = state.open.get(command.group)
-        if ring and command.key is not None:
-            yield from list(ring.values())
-            return
-        while ring:  # each claim takes one job and moves the queue to the end, or closes the line
-            line = next(iter(ring.values()))
-            ring.move_to_end(line.queue)
-            yield line
+def _line(batch: Batch, name: str, group: str) -> Line | None:
+    queue = batch.state.queues.get(name)
+    line = queue.lines.get(group) if queue is not None else None
+    if line is None:
+        if group != NAMELESS:
+            raise SettingInvalid(f"queue {name!r} has no group {group!r}; subscribe it first")
+        return None
+    if line.closed and queue is not None:
+        names = ", ".join(repr(line.name) for line in queue.groups)
+        raise SettingInvalid(f"queue {name!r} has groups ({names}): say which one claims, group=…")
+    return line
+
+
+def _claim_any(batch: Batch, command: c.Claim, found: list[JobInfo]) -> None:
+    """Go round the queues that have something to give, a job from each."""
+    ring = batch.state.open.get(command.group)
+    if ring and command.key is not None:
+        for line in list(ring.values()):
+            _claim_from(batch, line, command, found, command.n)
         return
-    for name in command.queues:
-        queue = state.queues.get(name)
-        if queue is None:
-            if command.group != NAMELESS:
-                raise SettingInvalid(f"queue {name!r} has no group {command.group!r}; subscribe it first")
-            continue
-        found = queue.lines.get(command.group)
-        if found is None:
-            raise SettingInvalid(f"queue {name!r} has no group {command.group!r}; subscribe it first")
-        if found.closed:
-            names = ", ".join(repr(group.name) for group in queue.groups)
-            raise SettingInvalid(f"queue {name!r} has groups ({names}): say which one claims, group=…")
-        yield found
+    while ring and len(found) < command.n:  # each turn takes a job or closes the line
+        line = next(iter(ring.values()))
+        ring.move_to_end(line.queue)
+        _claim_from(batch, line, command, found, len(found) + 1)
 
 
-def _claim_from(batch: Batch, line: Line, command: c.Claim, found: list[JobInfo]) -> None:
-    state = batch.state
-    want = command.n if command.queues is not None or command.key is not None else len(found) + 1
+def _claim_from(batch: Batch, line: Line, command: c.Claim, found: list[JobInfo], want: int) -> None:
+    """Claim until `want` are found or the line has no more to give."""
     if line.rate_per_hour is None:
         while len(found) < want and line.listed and _claim_one(batch, line, command, found):
             pass
@@ -134,7 +133,7 @@ def _claim_from(batch: Batch, line: Line, command: c.Claim, found: list[JobInfo]
     if len(found) > before:
         batch.emit(e.RateTaken(line.queue, tokens, line.name))
     if tokens < TOKEN_MICRO:
-        state.throttle(line, refill_us(tokens, line.rate_per_hour, batch.now_us))
+        batch.state.throttle(line, refill_us(tokens, line.rate_per_hour, batch.now_us))
 
 
 def _claim_one(batch: Batch, line: Line, command: c.Claim, found: list[JobInfo]) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from bucketq.errors import BucketqError
 from bucketq.queue import commands as c
 from bucketq.queue import decide_claims, decide_jobs, decide_queues, decide_reads, decide_upkeep
 from bucketq.queue import events as e
@@ -78,7 +77,7 @@ class Machine:
         undo, events, next_n, next_ending = len(state.undo), len(batch.events), state.next_n, state.next_ending
         try:
             return _DECIDE[type(command)](batch, command)
-        except BucketqError:
+        except Exception:
             state.rollback(Savepoint(undo, next_n, next_ending))
             del batch.events[events:]
             raise

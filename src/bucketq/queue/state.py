@@ -140,6 +140,7 @@ class State:
         self.keeps: LazyHeap[tuple[int, int, int]] = LazyHeap()
         self._keep_until: dict[int, int] = {}
         self._leases: list[tuple[int, int, int]] = []
+        self._leases_max = LEASES_SLACK
         self._refills: list[tuple[int, int]] = []
         self._dedup_ends: list[tuple[int, str, str]] = []
         self.undo: list[tuple[Any, ...]] = []
@@ -262,15 +263,15 @@ class State:
         """Start watching a lease: its full length from now, on the monotonic clock."""
         deadline = self.mono_us + run.lease_ms * 1_000
         heappush(self._leases, (deadline, line.serial, n))
-        if len(self._leases) > LEASES_SLACK:
+        if len(self._leases) > self._leases_max:
             self._trim_leases()
         return deadline
 
     def _trim_leases(self) -> None:
-        live = sum(len(line.leases) for line in self.lines.values())
-        if len(self._leases) > 2 * live + LEASES_SLACK:
-            self._leases = [(end, line.serial, n) for line in self.lines.values() for n, end in line.leases.items()]
-            heapify(self._leases)
+        """Forget entries of leases that ended before their time: O(1) per claim, over time."""
+        self._leases = [(end, line.serial, n) for line in self.lines.values() for n, end in line.leases.items()]
+        heapify(self._leases)
+        self._leases_max = 2 * len(self._leases) + LEASES_SLACK
 
     def next_lease_mono_us(self) -> int:
         """The earliest moment at which a lease may be over."""
@@ -320,6 +321,16 @@ class State:
                     deadline = self.mono_us + max(0, min(length_us, left_us))
                 line.leases[n] = deadline
                 heappush(self._leases, (deadline, line.serial, n))
+
+    def keep_turns(self, before: State, random: float) -> None:
+        """After a reload the keys and queues go on in the turn they had; at first they start somewhere."""
+        for line in self.lines.values():
+            queue = before.queues.get(line.queue)
+            old = queue.lines.get(line.name) if queue is not None else None
+            for at, ring in line.rings.items():
+                _keep_turns(ring, old.rings.get(at) if old is not None else None, random)
+        for group, lines in self.open.items():
+            _keep_turns(lines, before.open.get(group), random)
 
     # -- undo
 
@@ -678,6 +689,12 @@ def _tune(line: Line, row: QueueRow) -> None:
 
 def _keeps(row: QueueRow) -> tuple[int | None, int, int]:
     return row.retention_ms, row.result_ttl_ms, row.keep_finished_ms
+
+
+def _keep_turns(ring: OrderedDict[Any, Any], old: OrderedDict[Any, Any] | None, random: float) -> None:
+    turns = list(ring)[: int(random * len(ring))] if old is None else [name for name in old if name in ring]
+    for name in turns:
+        ring.move_to_end(name)
 
 
 def _same_lease(old: Run, new: Run) -> bool:

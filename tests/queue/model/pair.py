@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from bucketq.errors import BucketqError
 from bucketq.queue import commands as c
 from bucketq.queue.answers import AwaitArchive, Partial, StatsInfo
@@ -13,17 +12,15 @@ from bucketq.queue.events import Event
 from bucketq.queue.invariants import violations
 from bucketq.queue.machine import Machine
 from bucketq.queue.rows import DedupRow
-from bucketq.queue.state import Snapshot, State
+from bucketq.queue.state import State
 
 from tests.queue.model.reference import Reference
-from tests.queue.model.views import view
+from tests.queue.model.views import tell, view
 
 SECOND_US = 1_000_000
 START_US = 1_700_000_000 * SECOND_US
 SHARES = (0.0, 0.5, 0.25, 0.75)
 CHECK_EVERY = 8
-
-_events = msgspec.json.Decoder(list[Event])
 
 
 class Draws:
@@ -49,18 +46,18 @@ class Pair:
         self.mono_us = SECOND_US
         self.before: dict[str, Any] | None = None
         self.batches = 0
-        self.story: list[str] = []
+        self.story: list[object] = []
 
     def ask(self, command: c.Command) -> Any:
         """Decide a command in the open batch. Errors are returned, not raised."""
         self.open()
-        self.story.append(f"{command}")
+        self.story.append(command)
         mark = len(self.machine.events)
         actual = _answer(self.machine.decide, command)
         seen = self.machine.events[mark:]
         assert not (seen and isinstance(actual, (BucketqError, AwaitArchive))), f"{actual!r}, and yet {seen}"
         expected = _answer(self.reference.decide, command, seen)
-        assert view(actual) == view(expected), f"{command}: {view(actual)}, not {view(expected)}"
+        assert view(actual) == view(expected), f"{tell(command)}:\n{view(actual)}\nand not\n{view(expected)}"
         assert self.machine_draws.taken == self.reference_draws.taken
         return actual
 
@@ -93,7 +90,7 @@ class Pair:
 
     def upkeep(self) -> None:
         self.open()
-        self.story.append("due")
+        self.story.append("# due")
         mark = len(self.machine.events)
         self.machine.decide_due()
         self.reference.decide_due(self.machine.events[mark:])
@@ -105,11 +102,11 @@ class Pair:
             self.upkeep()
         if self.before is None:
             return
-        self.story.append("land")
+        self.story.append("# land")
         self.before = None
-        written = msgspec.json.encode(self.machine.events)
+        written = list(self.machine.events)
         self.machine.settle()
-        self.follower.apply(_events.decode(written), self.now_us, self.mono_us)
+        self.follower.apply(written, self.now_us, self.mono_us)
         self.batches += 1
         if self.batches % CHECK_EVERY == 0:
             self.check()
@@ -118,7 +115,7 @@ class Pair:
         """The open batch never was."""
         if self.before is None:
             return
-        self.story.append("undo")
+        self.story.append("# undo")
         self.machine.rollback()
         self.reference.restore(self.before)
         self.reference.turns.forget()
@@ -137,7 +134,7 @@ class Pair:
     def leap(self, step_us: int, mono_step_us: int | None = None) -> None:
         """Let time pass while nobody looks. The wall clock may go further than the monotonic one."""
         self.land()
-        self.story.append(f"+{step_us / SECOND_US} s" + ("" if mono_step_us is None else f" {mono_step_us}"))
+        self.story.append(f"# +{step_us / SECOND_US} s" + ("" if mono_step_us is None else f" {mono_step_us}"))
         self.now_us += step_us
         self.mono_us += step_us if mono_step_us is None else mono_step_us
 
@@ -149,9 +146,8 @@ class Pair:
     def reload(self) -> None:
         """Another process takes over with what is stored."""
         self.land()
-        self.story.append("reload")
-        snapshot = msgspec.json.decode(msgspec.json.encode(self.machine_rows()), type=Snapshot)
-        self.machine = Machine(State.load(snapshot, mono_us=self.mono_us, now_us=self.now_us))
+        self.story.append("# reload")
+        self.machine = Machine(State.load(self.machine.state.rows(), mono_us=self.mono_us, now_us=self.now_us))
         self.reference.mono_us = self.mono_us
         self.reference.rearm()
         self.reference.turns.forget()
@@ -160,7 +156,8 @@ class Pair:
     def check(self) -> None:
         """Everything that can be seen is the same, invariants hold, and replay leads to the same rows."""
         self.check_follower()
-        assert violations(self.machine.state) == []
+        broken = violations(self.machine.state)
+        assert broken == [], broken
         self.open()
         for queue in self.reference.queues:
             self.look(c.ListJobs(queue, limit=10_000))
@@ -174,15 +171,15 @@ class Pair:
 
     def look(self, command: c.Command) -> None:
         actual, expected = self.machine.decide(command), self.reference.decide(command, ())
-        assert view(actual) == view(expected), f"{command}: {view(actual)}, not {view(expected)}"
+        assert view(actual) == view(expected), f"{tell(command)}:\n{view(actual)}\nand not\n{view(expected)}"
         if isinstance(actual, StatsInfo):
             assert (actual.oldest_ready_age >= 0.0) if actual.ready else (actual.oldest_ready_age == 0.0)
 
     def check_follower(self) -> None:
-        assert _rows(self.machine.state, self.now_us) == _rows(self.follower.state, self.now_us)
-
-    def machine_rows(self) -> Snapshot:
-        return self.machine.state.rows()
+        mine, replayed = _rows(self.machine.state, self.now_us), _rows(self.follower.state, self.now_us)
+        assert mine == replayed, "\n".join(
+            f"{tell(here)}\nreplayed: {tell(there)}" for here, there in zip(mine, replayed, strict=True) if here != there
+        )
 
 
 def _answer(decide: Any, command: c.Command, *seen: Sequence[Event]) -> Any:
@@ -192,12 +189,12 @@ def _answer(decide: Any, command: c.Command, *seen: Sequence[Event]) -> Any:
         return error
 
 
-def _rows(state: State, now_us: int) -> Any:
+def _rows(state: State, now_us: int) -> tuple[Any, ...]:
     """The rows in one order; a dedup key past its window may still be there or not."""
     snapshot = state.rows()
     live: list[DedupRow] = [row for row in snapshot.dedups if row.until_us > now_us]
     return (
         snapshot.root,
-        sorted(snapshot.jobs, key=lambda record: record.job.n),
-        sorted(live, key=lambda row: (row.queue, row.dedup)),
+        tuple(sorted(snapshot.jobs, key=lambda record: record.job.n)),
+        tuple(sorted(live, key=lambda row: (row.queue, row.dedup))),
     )

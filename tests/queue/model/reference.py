@@ -113,7 +113,7 @@ class Reference(Tables):
             if window_us is None:
                 window_us = self.settings(queue).dedup_window_ms * 1_000
             self.dedups[queue, item.dedup] = Dedup(job.n, now_us + window_us)
-        return self._info(job.n)
+        return JobInfo(self.tag, queue, job.n, now_us, job)
 
     def _store(self, job: Job) -> None:
         self.jobs[job.n] = job
@@ -192,10 +192,9 @@ class Reference(Tables):
             progress=None,
         )
         self.armed[n, group] = self.mono_us
-        told = self._info(n, group)
         if command.auto_complete:
             self._end(n, group, "done", "done")
-        return told
+        return self._info(n, group)
 
     # Ending and giving back
 
@@ -323,7 +322,7 @@ class Reference(Tables):
     def _cancel(self, command: c.Cancel, seen: Seen) -> JobInfo:
         n = self._find(command.queue, command.job_id)
         self._cancel_runs(n)
-        return self._info(n)
+        return self._info(n, groups=True)
 
     def _cancel_runs(self, n: int) -> None:
         for group, run in self.runs_of(n).items():
@@ -337,14 +336,14 @@ class Reference(Tables):
         if not dead:
             if all(run.status in ENDED for run in runs.values()):
                 raise errors.JobNotFound(command.job_id)
-            return self._info(n)
+            return self._info(n, groups=True)
         if self.unarchived(n):
             return AwaitArchive()
         place = self._number()
         for group in dead:
             run = self.runs[n, group]
             self.runs[n, group] = replace(run, status="waiting", attempt=0, place=place, run_us=0, archived=False)
-        return self._info(n)
+        return self._info(n, groups=True)
 
     def _purge(self, command: c.Purge, seen: Seen) -> int | AwaitArchive:
         targets = {n: self.job_status(n) for n in self.jobs_of(command.queue)}
@@ -456,6 +455,8 @@ class Reference(Tables):
 
     def _stats(self, command: c.Stats, seen: Seen) -> StatsInfo:
         if command.group is not None:
+            if command.group:
+                self._check_group(command.queue, command.group)
             return self._count(command.queue, [command.group])
         return self._count(command.queue, [*self.named_groups(command.queue), NAMELESS])
 

@@ -13,9 +13,10 @@ MINUTE_US = 60_000_000
 
 
 def tick_after(schedule: ScheduleRow, t_us: int) -> int:
-    """The tick that follows the tick (or, at the beginning, the moment) `t_us`."""
+    """The first tick after a moment. Intervals tick at the whole multiples of their length since 1970."""
     if schedule.cron is None:
-        return t_us + schedule.every_ms * 1_000
+        every_us = schedule.every_ms * 1_000
+        return (t_us // every_us + 1) * every_us
     moment = (EPOCH + timedelta(microseconds=t_us)).astimezone(ZoneInfo(schedule.timezone))
     return (next(CronSim(schedule.cron, moment)) - EPOCH) // timedelta(microseconds=1)
 

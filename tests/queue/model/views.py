@@ -6,8 +6,9 @@ from typing import Any
 
 from bucketq.errors import BucketqError
 from bucketq.queue.answers import GroupInfo, JobInfo, StatsInfo
-from bucketq.queue.rows import ENDED, Job, Run
-from msgspec.structs import astuple, replace
+from bucketq.queue.rows import ENDED, Attempt, Job, Run
+from msgspec import Raw, Struct
+from msgspec.structs import astuple, fields, replace
 
 
 def view(answer: Any) -> Any:
@@ -47,7 +48,7 @@ def run_view(job: Job, run: Run | None, now_us: int) -> dict[str, Any]:
         "token": run.token,
         "place": run.place or job.n,
         "endings": run.endings,
-        "history": run.history,
+        "history": [replace(past, error=_error(past)) for past in run.history],
     }
     if run.status == "waiting":
         shown["status"] = "scheduled" if run.run_us > now_us else "ready"
@@ -56,6 +57,29 @@ def run_view(job: Job, run: Run | None, now_us: int) -> dict[str, Any]:
         for name in ("lease_ms", "claimed_us", "beat_us", "worker", "progress"):
             shown[name] = getattr(run, name)
     elif run.status in ENDED:
-        for name in ("ended", "finished_us", "result", "error", "archived"):
+        for name in ("finished_us", "result", "archived"):
             shown[name] = getattr(run, name)
+        shown["error"] = _error(run.history[-1]) if run.history else run.error
     return shown
+
+
+def _error(past: Attempt) -> str | None:
+    """What a worker said; how the loss of a lease is put into words is free."""
+    return None if past.outcome == "lost" else past.error
+
+
+def tell(value: object) -> str:
+    """A command as one would write it: without what is left at its default."""
+    match value:
+        case Struct():
+            said = [
+                f"{field.name}={tell(getattr(value, field.name))}"
+                for field in fields(value)
+                if field.required or getattr(value, field.name) != field.default
+            ]
+            return f"{type(value).__name__}({', '.join(said)})"
+        case Raw():
+            return f"Raw({bytes(value)!r})"
+        case tuple():
+            return f"({''.join(tell(part) + ', ' for part in value)})"
+    return str(value) if isinstance(value, str) and value.startswith("#") else repr(value)

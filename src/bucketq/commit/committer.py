@@ -1,0 +1,397 @@
+"""Group commit: commands gather while one write is in flight; when it lands, all its callers are answered.
+
+One task takes turns. A turn decides a batch, makes it durable, answers, and lets the callers run before the next one,
+so that they share it. The batch in flight is visible to nobody: reads are decided in the batch like everything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+from bucketq.clock import SECOND_US, Clock
+from bucketq.commit.calls import Call, Waiting, Wish, weight
+from bucketq.commit.upkeep import Upkeep
+from bucketq.errors import BucketqError, Conflict, OutcomeUnknown, StateCorrupt, StoreError
+from bucketq.journal.document import Document
+from bucketq.journal.inline import Commit, InlineJournal, Landed
+from bucketq.queue import commands as c
+from bucketq.queue.answers import AwaitArchive, JobInfo, Partial
+from bucketq.queue.machine import Machine
+from bucketq.queue.state import State
+from bucketq.settings import Settings
+from bucketq.store.base import Store
+
+TAG_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
+CROWD_US = SECOND_US
+"""How long a foreign commit is remembered as a sign of contention."""
+
+
+class Committer:
+    """A `Port` that commits by itself, to the store."""
+
+    def __init__(self, store: Store, settings: Settings, clock: Clock, rng: Random) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._rng = rng
+        self._writer = f"{rng.getrandbits(64):016x}"
+        self._journal = InlineJournal(store, clock, rng.random, settings.conflict_timeout_s)
+        self._machine = Machine(State.new("".join(rng.choices(TAG_LETTERS, k=8))))
+        self._applied_us = clock.mono_us()
+        self._pending: deque[Call] = deque()
+        self._waiting = Waiting()
+        self._wake = asyncio.Event()
+        self._hinted = False
+        self._stale = False
+        self._closing = False
+        self._dead: BaseException | None = None
+        self._crowd: dict[str, int] = {}
+        self._write_us = 0
+        self._next_write_us = 0
+        self._watch: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._upkeep = Upkeep(self, store, settings, clock, rng)
+
+    # -- the port
+
+    async def open(self) -> None:
+        """Load what is stored and start taking turns."""
+        document = await self._journal.read()
+        if document is not None:
+            self._load(document)
+        self._upkeep.rest()
+        self._task = asyncio.create_task(self._run(), name="bucketq-committer")
+
+    async def call(self, command: c.Command) -> Any:
+        return await self.submit(Call(command, asyncio.get_running_loop().create_future()))
+
+    async def claim(self, command: c.Claim, wait_s: float) -> list[JobInfo]:
+        if wait_s <= 0:
+            found: list[JobInfo] = await self.call(command)
+            return found
+        until_us = self._clock.mono_us() + int(wait_s * SECOND_US)
+        call = Call(command, asyncio.get_running_loop().create_future(), until_us)
+        timer = self._clock.call_later(wait_s, lambda: self._time_out(call))
+        answer: asyncio.Future[list[JobInfo]] = self.submit(call)
+        try:
+            return await answer
+        finally:
+            timer.cancel()
+            self._waiting.remove(call)
+
+    async def upkeep(self) -> None:
+        self._hinted = True
+        await self._upkeep.flush()
+        await self._upkeep.prune()
+
+    async def close(self) -> None:
+        if self._task is None or self._closing:
+            return
+        self._closing = True
+        for call in self._waiting.all():
+            self._waiting.remove(call)
+            call.answer = []
+            call.finish()
+        with suppress(Exception):
+            await self._upkeep.close()
+        self.wake()
+        await asyncio.wait([self._task])
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.wait([self._watch])
+
+    # -- what upkeep asks of it
+
+    @property
+    def state(self) -> State:
+        """As it is between batches; inside a turn, with the open batch."""
+        return self._machine.state
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._pending)
+
+    @property
+    def has_waiting(self) -> bool:
+        return bool(self._waiting)
+
+    def now_us(self) -> int:
+        """A commit's time: the wall clock, but never less than has passed since the last commit."""
+        elapsed_us = self._clock.mono_us() - self._applied_us
+        return max(self._clock.wall_us(), self.state.time_us + elapsed_us, self.state.now_us)
+
+    def submit(self, call: Call) -> asyncio.Future[Any]:
+        """Queue a call; its future gets the answer."""
+        if self._dead is not None:
+            call.fail(BucketqError(f"this client has stopped: {self._dead!r}; connect again"))
+        elif self._closing and call.future is not None:
+            call.fail(BucketqError("this client is closed; connect again"))
+        else:
+            self._pending.append(call)
+            self.wake()
+        assert call.future is not None
+        return call.future
+
+    def again(self, calls: list[Call]) -> None:
+        """Put calls back to the front, to be decided once more."""
+        self._pending.extendleft(reversed(calls))
+        self.wake()
+
+    def wake(self) -> None:
+        if not self._wake.is_set():
+            self._wake.set()
+
+    # -- turns
+
+    async def _run(self) -> None:
+        try:
+            while not (self._closing and not self._pending and self._upkeep.closed):
+                await self._wake.wait()
+                self._wake.clear()
+                await self._pace()
+                await self._turn()
+                await asyncio.sleep(0)  # whoever was answered runs now, and shares the next batch
+        except BaseException as error:
+            self._die(error)
+            if not isinstance(error, Exception):
+                raise
+
+    async def _pace(self) -> None:
+        """Space writes out if asked to; and let others have their turn when they were seen."""
+        wait_us = self._next_write_us - self._clock.mono_us()
+        if wait_us > 0 and not self._closing:
+            await self._clock.sleep(wait_us / SECOND_US)
+
+    async def _turn(self) -> None:
+        calls = self._take()
+        due = self._upkeep.take_due()
+        try:
+            await self._look()
+            await self._commit_batch(calls, due)
+        except BucketqError as error:
+            for call in calls:
+                call.fail(error)
+            self._upkeep.failed(error)
+        except BaseException:
+            self.again(calls)  # so that whoever cleans up finds them
+            raise
+        self._upkeep.rest()
+        if self._pending:
+            self.wake()
+
+    async def _look(self) -> None:
+        """Read what is stored if there is reason to think that it is not what is in memory."""
+        if not (self._hinted or self._stale):
+            return
+        self._hinted = False
+        document = await self._journal.read(anew=self._stale)
+        if document is not None:
+            self._load(document)
+        self._stale = False
+
+    def _take(self) -> list[Call]:
+        calls: list[Call] = []
+        size = 0
+        count_max, bytes_max = self._settings.batch_count_max, self._settings.batch_bytes_max
+        while self._pending and len(calls) < count_max:
+            size += weight(self._pending[0].command)
+            if size > bytes_max and calls:
+                break
+            call = self._pending.popleft()
+            if not call.abandoned:
+                calls.append(call)
+        return calls
+
+    async def _commit_batch(self, calls: list[Call], due: bool) -> None:
+        """Decide the calls until a batch of them is durable, or nothing is left to make durable."""
+        deadline_us = self._clock.mono_us() + int(self._settings.conflict_timeout_s * SECOND_US)
+        while True:
+            self._decide(calls, due)
+            if not self._machine.events:
+                self._machine.rollback()
+                if calls and await self._others_committed():
+                    continue
+                self._answer(calls)
+                return
+            try:
+                landed = await self._write()
+            except (StoreError, OutcomeUnknown, Conflict) as error:
+                self._give_up(calls, error)
+                due = False
+                if not calls:
+                    return
+                continue
+            if landed:
+                self._answer(calls)
+                return
+            if self._clock.mono_us() > deadline_us:
+                raise Conflict(f"others kept committing first for {self._settings.conflict_timeout_s:g} s; try again")
+
+    async def _others_committed(self) -> bool:
+        """A tail read: answers that changed nothing are given only on what is stored now."""
+        document = await self._journal.read()
+        if document is not None:
+            self._load(document)
+        return document is not None
+
+    def _give_up(self, calls: list[Call], error: BucketqError) -> None:
+        """A write failed: those it was for are told, the others are decided again without them."""
+        self._machine.rollback()
+        self._stale = True
+        self._upkeep.failed(error)
+        for call in calls:
+            if call.changed:
+                call.fail(error)
+        calls[:] = [call for call in calls if not call.changed]
+
+    def _decide(self, calls: list[Call], due: bool) -> None:
+        machine = self._machine
+        machine.begin(self.now_us(), self._clock.mono_us(), self._rng.random)
+        for call in calls:
+            self._decide_one(call)
+        self._serve(calls)
+        if due or machine.events:
+            machine.decide_due()
+            self._upkeep.decide(machine)
+            self._serve(calls)
+
+    def _decide_one(self, call: Call) -> None:
+        events = self._machine.events
+        before = len(events)
+        call.error = None
+        try:
+            call.answer = self._machine.decide(call.command)
+        except Exception as error:  # one bad command fails alone
+            call.error = error
+        call.changed = len(events) > before
+
+    def _serve(self, calls: list[Call]) -> None:
+        """Claims that wait are decided in the batch that frees a job for them."""
+        stirred = self.state.stirred
+        while stirred and self._waiting:
+            wishes = self._waiting.wishes_for(stirred)
+            stirred.clear()
+            for wish in wishes:
+                self._serve_wish(wish, calls)
+        stirred.clear()
+
+    def _serve_wish(self, wish: Wish, calls: list[Call]) -> None:
+        while (call := self._waiting.first(wish)) is not None:
+            self._decide_one(call)
+            if call.error is None and not call.answer:
+                return
+            self._waiting.remove(call)
+            calls.append(call)
+
+    async def _write(self) -> bool:
+        """Whether the open batch is durable; if others were first it is undone and theirs is loaded."""
+        machine, state = self._machine, self.state
+        commit = Commit(self._writer, f"{self._rng.getrandbits(64):016x}", state.seq + 1)
+        state.put_stamp(commit.seq, machine.now_us, state.epoch, commit.writer, commit.nonce)
+        data = self._journal.encode(state, commit)
+        began_us = self._clock.mono_us()
+        outcome = await self._journal.commit(data, commit)
+        self._write_us = self._clock.mono_us() - began_us
+        if not isinstance(outcome, Landed):
+            machine.rollback()
+            self._load(outcome.document)
+            return False
+        self._upkeep.landed(machine.events)
+        machine.settle()
+        self._applied_us = began_us
+        self._set_pace(began_us)
+        if outcome.newer is not None:
+            self._load(outcome.newer)
+        return True
+
+    def _set_pace(self, began_us: int) -> None:
+        now_us = self._clock.mono_us()
+        self._next_write_us = began_us + int(self._settings.commit_interval_s * SECOND_US)
+        self._crowd = {writer: seen for writer, seen in self._crowd.items() if now_us - seen < CROWD_US}
+        if self._crowd:
+            courtesy_us = int(self._rng.random() * len(self._crowd) * self._write_us)
+            self._next_write_us = max(self._next_write_us, now_us + courtesy_us)
+
+    def _load(self, document: Document) -> None:
+        """Take over what others committed. The turn of keys and the watch over leases go on."""
+        old = self.state
+        mono_us = self._clock.mono_us()
+        now_us = self.now_us()
+        try:
+            state = State.load(document.snapshot(), mono_us, now_us)
+        except (KeyError, ValueError, IndexError) as error:
+            raise StateCorrupt("queue.json", f"contradicts itself: {error!r}") from error
+        state.keep_watch(old, int(self._settings.clock_skew_max_s * SECOND_US))
+        state.keep_turns(old, self._rng.random())
+        self._machine = Machine(state)
+        self._applied_us = mono_us
+        self._journal.remember(state)
+        if document.head.writer != self._writer:
+            self._crowd[document.head.writer] = mono_us
+        self._upkeep.loaded()
+
+    def _answer(self, calls: list[Call]) -> None:
+        now_us = self._clock.mono_us()
+        for call in calls:
+            answer = call.answer
+            if call.error is not None:
+                call.finish()
+            elif isinstance(answer, Partial):
+                call.command = answer.rest
+                self._pending.appendleft(call)
+            elif isinstance(answer, AwaitArchive):
+                self._upkeep.park(call)
+            elif answer == [] and call.until_us > now_us and not self._closing and not call.abandoned:
+                self._wait(call)
+            else:
+                self._pending.extend(call.given_back())
+                call.finish()
+
+    # -- waiting
+
+    def _wait(self, call: Call) -> None:
+        self._waiting.add(call)
+        if self._watch is None:
+            self._watch = asyncio.create_task(self._watch_store(), name="bucketq-watch")
+        elif self._hinted:
+            self.wake()
+
+    async def _watch_store(self) -> None:
+        """Hints that others committed. What came before the watch began is looked for once."""
+        while True:
+            changed = asyncio.ensure_future(self._store.changed())
+            try:
+                await asyncio.sleep(0)
+                self._hint()
+                await changed
+                while True:
+                    self._hint()
+                    await self._store.changed()
+            except StoreError:
+                await self._clock.sleep(1.0)
+            finally:
+                changed.cancel()
+
+    def _hint(self) -> None:
+        self._hinted = True
+        if self._waiting:
+            self.wake()
+
+    def _time_out(self, call: Call) -> None:
+        if self._waiting.remove(call):
+            call.answer, call.error = [], None
+            call.finish()
+
+    def _die(self, error: BaseException) -> None:
+        self._dead = error
+        told = error if isinstance(error, Exception) else BucketqError(f"the committer was stopped: {error!r}")
+        for call in (*self._pending, *self._waiting.all()):
+            call.fail(told)
+        self._pending.clear()
+        self._upkeep.failed(told)
+        if self._watch is not None:
+            self._watch.cancel()

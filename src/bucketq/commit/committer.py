@@ -20,6 +20,7 @@ from bucketq.journal.document import Document
 from bucketq.journal.inline import Commit, InlineJournal, Landed
 from bucketq.queue import commands as c
 from bucketq.queue.answers import AwaitArchive, JobInfo, Partial
+from bucketq.queue.carry import carry_over
 from bucketq.queue.machine import Machine
 from bucketq.queue.state import State
 from bucketq.settings import Settings
@@ -325,8 +326,7 @@ class Committer:
             state = State.load(document.snapshot(), mono_us, now_us)
         except (KeyError, ValueError, IndexError) as error:
             raise StateCorrupt("queue.json", f"contradicts itself: {error!r}") from error
-        state.keep_watch(old, int(self._settings.clock_skew_max_s * SECOND_US))
-        state.keep_turns(old, self._rng.random())
+        carry_over(old, state, int(self._settings.clock_skew_max_s * SECOND_US), self._rng.random())
         self._machine = Machine(state)
         self._applied_us = mono_us
         self._journal.remember(state)

@@ -186,7 +186,7 @@ class Upkeep:
     def _set_timer(self) -> None:
         """One timer, for the earliest of what will be due. A target keeps its delay until it changes."""
         state = self._owner.state
-        target = (self._due_at_us(), state.next_lease_mono_us())
+        target = (self._due_at_us(), state.leases.next_us())
         if target == self._timer_for or self.closed:
             return
         if self._timer is not None:

@@ -16,7 +16,8 @@ from msgspec import Struct
 from bucketq.errors import StateCorrupt
 from bucketq.journal.layout import FORMAT, QUEUE_KEY
 from bucketq.queue.rows import DedupRow
-from bucketq.queue.state import JobRecord, Root, Snapshot, State
+from bucketq.queue.snapshot import JobRecord, Root, Snapshot
+from bucketq.queue.state import State
 
 _FIRST_LINE = re.compile(rb'\{"format":([1-9][0-9]{0,8}),"checksum":"([0-9a-f]{32})",\n')
 _encoder = msgspec.json.Encoder()

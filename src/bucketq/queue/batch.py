@@ -10,8 +10,9 @@ from bucketq.queue import events as e
 from bucketq.queue.answers import JobInfo, status_of
 from bucketq.queue.apply import apply
 from bucketq.queue.line import Line
+from bucketq.queue.queue_index import QueueIndex
 from bucketq.queue.rows import Job, QueueRow, Run, job_id, job_number
-from bucketq.queue.state import QueueIndex, State
+from bucketq.queue.state import State
 
 QUEUES_MAX = 10_000
 

@@ -12,8 +12,8 @@ from bucketq.queue.apply import claimed, ended, pushed
 from bucketq.queue.batch import Batch
 from bucketq.queue.line import Lane, Line
 from bucketq.queue.policy import TOKEN_MICRO, refill_us, tokens_micro
+from bucketq.queue.queue_index import QueueIndex
 from bucketq.queue.rows import NAMELESS, Job, Run
-from bucketq.queue.state import QueueIndex
 
 
 def push(batch: Batch, command: c.Push) -> list[JobInfo]:

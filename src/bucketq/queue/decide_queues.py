@@ -14,8 +14,8 @@ from bucketq.queue.answers import AwaitArchive, GroupInfo, JobInfo, Partial
 from bucketq.queue.batch import Batch
 from bucketq.queue.decide_reads import group_info
 from bucketq.queue.policy import tick_after_us
+from bucketq.queue.queue_index import QueueIndex
 from bucketq.queue.rows import ENDED, NAMELESS, AttemptOutcome, GroupRow, Job, QueueRow, ScheduleRow
-from bucketq.queue.state import QueueIndex
 
 STEP_JOBS = 1_000
 GROUPS_MAX = 32

@@ -9,8 +9,8 @@ from bucketq.queue import commands as c
 from bucketq.queue.answers import GroupInfo, JobInfo, StatsInfo, status_of
 from bucketq.queue.batch import Batch
 from bucketq.queue.line import Line, is_waiting
+from bucketq.queue.queue_index import QueueIndex
 from bucketq.queue.rows import QueueRow, ScheduleRow, job_number
-from bucketq.queue.state import QueueIndex
 
 
 def get(batch: Batch, command: c.Get) -> JobInfo:

@@ -80,9 +80,9 @@ def _kept_long_enough(batch: Batch, limit: int) -> None:
 
 def _leases(batch: Batch, limit: int) -> None:
     state = batch.state
-    over = state.leases_over(limit)
-    if over and state.mono_us - over[0][0] > BEAT_US:
-        state.rearm()
+    over = state.leases.over(limit)
+    if over and state.leases.mono_us - over[0].deadline_us > BEAT_US:
+        state.leases.rearm()
         return
     for _, serial, n in over:
         line, job = state.lines[serial], state.jobs[n]

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 
 from bucketq.queue.answers import status_of
 from bucketq.queue.line import Line, is_waiting
+from bucketq.queue.queue_index import QueueIndex
 from bucketq.queue.rows import ENDED, HISTORY_MAX, Job, Run
-from bucketq.queue.state import WRITERS_MAX, QueueIndex, State
+from bucketq.queue.state import WRITERS_MAX, State
 
 
 def violations(state: State) -> list[str]:

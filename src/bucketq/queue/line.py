@@ -177,7 +177,7 @@ class Line:
             if lane.stale:
                 drop_stale_top(heap, lane.stale)
         lane.running += 1
-        self.leases[n] = state.arm(self, n, run)
+        self.leases[n] = state.leases.arm(self, n, run)
         at = lane.at
         if not heap or self.ordered or lane.running >= self.per_key or heap[0] >> PLACE_BITS != at:
             self.settle(lane)
@@ -280,7 +280,7 @@ class Line:
             self._enter_waiting(lane, job, run)
         elif run.status == "running":
             lane.running += 1
-            self.leases[job.n] = self.state.arm(self, job.n, run)
+            self.leases[job.n] = self.state.leases.arm(self, job.n, run)
             if self.ordered:
                 lane.push(self._order(job, run))
         else:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from sys import maxsize
 from typing import Any, NamedTuple
 
-from msgspec import Struct
-
 from bucketq.queue.heaps import LazyHeap
+from bucketq.queue.leases import Leases
 from bucketq.queue.line import ABSENT, Lane, Line, MaybeRun
+from bucketq.queue.queue_index import QueueIndex
 from bucketq.queue.rows import (
     ENDED,
     NAMELESS,
@@ -29,79 +29,17 @@ from bucketq.queue.rows import (
     Segment,
     WriterRow,
 )
+from bucketq.queue.snapshot import JobRecord, Root, Snapshot
 
 WRITERS_MAX = 1_024
-LEASES_SLACK = 10_000
 ENDING_BYTES = 400
 """What a record takes besides payload and result, about."""
-
-
-class JobRecord(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A job with its runs, as it is stored. `runs` names the groups in which it was touched."""
-
-    job: Job
-    runs: dict[str, Run] = {}
-
-
-class Root(Struct, frozen=True, omit_defaults=True):
-    """All that is not a per-job row."""
-
-    tag: str
-    seq: int = 0
-    time_us: int = 0
-    epoch: int = 0
-    next_n: int = 1
-    next_ending: int = 1
-    sealed_last: int = 0
-    next_k: int = 1
-    first_k: int = 1
-    segment: Segment | None = None
-    floor: int = 0
-    writers: dict[str, WriterRow] = {}
-    queues: list[QueueRow] = []
-    groups: list[GroupRow] = []
-    schedules: list[ScheduleRow] = []
-
-
-class Snapshot(Struct, frozen=True):
-    """The whole state as rows."""
-
-    root: Root
-    jobs: list[JobRecord]
-    dedups: list[DedupRow]
 
 
 class Savepoint(NamedTuple):
     undo: int
     next_n: int
     next_ending: int
-
-
-class QueueIndex:
-    """A queue: its row, its lines, and the numbers of its jobs in order (`roster`, which may name some that left)."""
-
-    __slots__ = ("gone", "lines", "roster", "row", "taking")
-
-    def __init__(self, row: QueueRow) -> None:
-        self.row = row
-        self.lines: dict[str, Line] = {}
-        self.taking: tuple[Line, ...] = ()
-        self.roster: list[int] = []
-        self.gone = 0
-
-    @property
-    def groups(self) -> list[Line]:
-        """The lines of the groups that somebody subscribed, if any."""
-        return [line for line in self.lines.values() if line.name != NAMELESS]
-
-    def seen_by(self, n: int) -> list[Line]:
-        """The lines that a job belongs to: groups from their start on, the nameless one if there is no such group
-        or if it has a row of it."""
-        seen = [line for line in self.lines.values() if line.name != NAMELESS and line.group.since <= n]
-        nameless = self.lines[NAMELESS]
-        if not seen or n in nameless.runs:
-            seen.append(nameless)
-        return seen
 
 
 class State:
@@ -126,8 +64,8 @@ class State:
         self.dedups: dict[tuple[str, str], DedupRow] = {}
 
         self.now_us = root.time_us
-        self.mono_us = mono_us
         self.lines: dict[int, Line] = {}
+        self.leases = Leases(self.lines, mono_us)
         self._serial = 0
         self.open: dict[str, OrderedDict[str, Line]] = {}
         self.stirred: set[str] = set()
@@ -139,8 +77,6 @@ class State:
         self.ticks: LazyHeap[tuple[int, str]] = LazyHeap()
         self.keeps: LazyHeap[tuple[int, int, int]] = LazyHeap()
         self._keep_until: dict[int, int] = {}
-        self._leases: list[tuple[int, int, int]] = []
-        self._leases_max = LEASES_SLACK
         self._refills: list[tuple[int, int]] = []
         self._dedup_ends: list[tuple[int, str, str]] = []
         self.undo: list[tuple[Any, ...]] = []
@@ -216,7 +152,7 @@ class State:
 
     def advance(self, now_us: int, mono_us: int) -> None:
         """Let time pass: scheduled jobs become ready, throttled lines open, dedup keys past their window go."""
-        self.mono_us = max(self.mono_us, mono_us)
+        self.leases.mono_us = max(self.leases.mono_us, mono_us)
         if now_us <= self.now_us:
             return
         self.now_us = now_us
@@ -256,81 +192,6 @@ class State:
         """When time alone makes a write due: a tick, a ttl, the end of a keep."""
         tops = (self.ttls.top, self.keeps.top, self.ticks.top)
         return min((top[0] for top in tops if top is not None), default=maxsize)
-
-    # -- leases
-
-    def arm(self, line: Line, n: int, run: Run) -> int:
-        """Start watching a lease: its full length from now, on the monotonic clock."""
-        deadline = self.mono_us + run.lease_ms * 1_000
-        heappush(self._leases, (deadline, line.serial, n))
-        if len(self._leases) > self._leases_max:
-            self._trim_leases()
-        return deadline
-
-    def _trim_leases(self) -> None:
-        """Forget entries of leases that ended before their time: O(1) per claim, over time."""
-        self._leases = [(end, line.serial, n) for line in self.lines.values() for n, end in line.leases.items()]
-        heapify(self._leases)
-        self._leases_max = 2 * len(self._leases) + LEASES_SLACK
-
-    def next_lease_mono_us(self) -> int:
-        """The earliest moment at which a lease may be over."""
-        while self._leases:
-            deadline, serial, n = self._leases[0]
-            line = self.lines.get(serial)
-            current = line.leases.get(n) if line is not None else None
-            if current == deadline:
-                return deadline
-            heappop(self._leases)
-            if current is not None and current > deadline:
-                heappush(self._leases, (current, serial, n))
-        return maxsize
-
-    def leases_over(self, limit: int) -> list[tuple[int, int, int]]:
-        """Up to `limit` leases that are over by now, as (deadline, line, n). They stay listed until the rows change."""
-        over: list[tuple[int, int, int]] = []
-        while len(over) < limit and self.next_lease_mono_us() <= self.mono_us:
-            over.append(heappop(self._leases))
-        for entry in over:
-            heappush(self._leases, entry)
-        return over
-
-    def rearm(self) -> None:
-        """Give every lease its full length again: this process was not looking."""
-        self._leases = []
-        for line in self.lines.values():
-            for n in line.leases:
-                line.leases[n] = self.mono_us + line.runs[n].lease_ms * 1_000
-                self._leases.append((line.leases[n], line.serial, n))
-        heapify(self._leases)
-
-    def keep_watch(self, before: State, clock_skew_max_us: int) -> None:
-        """After a reload: a lease that was not renewed meanwhile is watched on as before; a new one in full, or, if
-        by wall clock it was over long ago, for as little as is left."""
-        for line in self.lines.values():
-            queue = before.queues.get(line.queue)
-            old = queue.lines.get(line.name) if queue is not None else None
-            for n in line.leases:
-                run = line.runs[n]
-                watched = old.runs.get(n) if old is not None else None
-                if old is not None and watched is not None and n in old.leases and _same_lease(watched, run):
-                    deadline = old.leases[n]
-                else:
-                    length_us = run.lease_ms * 1_000
-                    left_us = run.beat_us + length_us + clock_skew_max_us - self.now_us
-                    deadline = self.mono_us + max(0, min(length_us, left_us))
-                line.leases[n] = deadline
-                heappush(self._leases, (deadline, line.serial, n))
-
-    def keep_turns(self, before: State, random: float) -> None:
-        """After a reload the keys and queues go on in the turn they had; at first they start somewhere."""
-        for line in self.lines.values():
-            queue = before.queues.get(line.queue)
-            old = queue.lines.get(line.name) if queue is not None else None
-            for at, ring in line.rings.items():
-                _keep_turns(ring, old.rings.get(at) if old is not None else None, random)
-        for group, lines in self.open.items():
-            _keep_turns(lines, before.open.get(group), random)
 
     # -- undo
 
@@ -589,12 +450,8 @@ class State:
         self._review_lines(queue)
 
     def _review_lines(self, queue: QueueIndex) -> None:
-        """Give each line its queue's settings; the nameless one is closed while there are groups."""
-        groups = queue.groups
-        queue.taking = tuple(groups) or (queue.lines[NAMELESS],)
-        queue.lines[NAMELESS].closed = bool(groups)
+        queue.tune()
         for line in queue.lines.values():
-            _tune(line, queue.row)
             self.line_turned(line)
 
     def _close_line(self, line: Line) -> None:
@@ -679,26 +536,8 @@ class State:
         self.seq, self.time_us, self.epoch, self.floor, self.writers = seq, time_us, epoch, floor, writers
 
 
-def _tune(line: Line, row: QueueRow) -> None:
-    line.paused = row.paused
-    line.ordered = row.ordered
-    line.max_running = maxsize if row.max_running is None else row.max_running
-    line.per_key = maxsize if row.max_running_per_key is None else row.max_running_per_key
-    line.rate_per_hour = row.rate_per_hour
-
-
 def _keeps(row: QueueRow) -> tuple[int | None, int, int]:
     return row.retention_ms, row.result_ttl_ms, row.keep_finished_ms
-
-
-def _keep_turns(ring: OrderedDict[Any, Any], old: OrderedDict[Any, Any] | None, random: float) -> None:
-    turns = list(ring)[: int(random * len(ring))] if old is None else [name for name in old if name in ring]
-    for name in turns:
-        ring.move_to_end(name)
-
-
-def _same_lease(old: Run, new: Run) -> bool:
-    return (old.token, old.beat_us, old.lease_ms) == (new.token, new.beat_us, new.lease_ms)
 
 
 def _keep_ms(queue: QueueRow, run: Run) -> int | None:

@@ -11,8 +11,8 @@ from bucketq.queue.answers import AwaitArchive, Partial, StatsInfo
 from bucketq.queue.events import Event
 from bucketq.queue.invariants import violations
 from bucketq.queue.machine import Machine
-from bucketq.queue.rows import DedupRow
 from bucketq.queue.state import State
+from msgspec.structs import replace
 
 from tests.queue.model.reference import Reference
 from tests.queue.model.views import tell, view
@@ -190,11 +190,14 @@ def _answer(decide: Any, command: c.Command, *seen: Sequence[Event]) -> Any:
 
 
 def _rows(state: State, now_us: int) -> tuple[Any, ...]:
-    """The rows in one order; a dedup key past its window may still be there or not."""
+    """The rows, each table in one order; a dedup key past its window may still be there or not."""
     snapshot = state.rows()
-    live: list[DedupRow] = [row for row in snapshot.dedups if row.until_us > now_us]
+    root = snapshot.root
     return (
-        snapshot.root,
+        replace(root, queues=[], groups=[], schedules=[]),
+        tuple(sorted(root.queues, key=lambda row: row.name)),
+        tuple(sorted(root.groups, key=lambda row: (row.queue, row.name))),
+        tuple(sorted(root.schedules, key=lambda row: row.name)),
         tuple(sorted(snapshot.jobs, key=lambda record: record.job.n)),
-        tuple(sorted(live, key=lambda row: (row.queue, row.dedup))),
+        tuple(sorted((row for row in snapshot.dedups if row.until_us > now_us), key=lambda row: (row.queue, row.dedup))),
     )

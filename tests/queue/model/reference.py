@@ -442,8 +442,9 @@ class Reference(Tables):
         self.queues[command.queue] = replace(self.settings(command.queue), paused=False)
 
     def _configure(self, command: c.Configure, seen: Seen) -> QueueRow:
-        self.queues[command.queue] = replace(self.settings(command.queue), **command.changes)
-        if "rate_per_hour" in command.changes:
+        before = self.settings(command.queue)
+        self.queues[command.queue] = replace(before, **command.changes)
+        if self.queues[command.queue].rate_per_hour != before.rate_per_hour:
             self.buckets = {of: bucket for of, bucket in self.buckets.items() if of[0] != command.queue}
         return self.queues[command.queue]
 
@@ -500,10 +501,12 @@ class Reference(Tables):
         if nameless is not None and nameless.status == "waiting":
             del self.runs[n, NAMELESS]
 
-    def _unsubscribe(self, command: c.Unsubscribe, seen: Seen) -> bool:
+    def _unsubscribe(self, command: c.Unsubscribe, seen: Seen) -> bool | AwaitArchive:
         queue, group = command.queue, command.group
         if (queue, group) not in self.groups:
             return False
+        if any(run.status in ENDED and not run.archived for _, run in self.in_group(queue, group)):
+            return AwaitArchive()
         del self.groups[queue, group]
         self.buckets.pop((queue, group), None)
         for n in self.jobs_of(queue):

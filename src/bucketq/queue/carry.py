@@ -1,0 +1,46 @@
+"""What goes on in memory when the state is read anew: the watch over leases, and whose turn it is."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+from bucketq.queue.line import Line
+from bucketq.queue.rows import Run
+from bucketq.queue.state import State
+
+
+def carry_over(old: State, new: State, clock_skew_max_us: int, random: float) -> None:
+    """Make `new` go on where `old` was."""
+    for line in new.lines.values():
+        queue = old.queues.get(line.queue)
+        before = queue.lines.get(line.name) if queue is not None else None
+        for n in line.leases:
+            new.leases.arm_until(line, n, _deadline_us(new, line, n, before, clock_skew_max_us))
+        for at, ring in line.rings.items():
+            _keep_turns(ring, before.rings.get(at) if before is not None else None, random)
+    for group, lines in new.open.items():
+        _keep_turns(lines, old.open.get(group), random)
+
+
+def _deadline_us(state: State, line: Line, n: int, before: Line | None, clock_skew_max_us: int) -> int:
+    """A lease that was not renewed meanwhile is watched on as before; a new one in full, or, where by wall clock it was
+    over long ago, for as little as is left of that."""
+    run = line.runs[n]
+    watched = before.runs.get(n) if before is not None else None
+    if before is not None and watched is not None and n in before.leases and _same_lease(watched, run):
+        return before.leases[n]
+    length_us = run.lease_ms * 1_000
+    left_us = run.beat_us + length_us + clock_skew_max_us - state.now_us
+    return state.leases.mono_us + max(0, min(length_us, left_us))
+
+
+def _same_lease(old: Run, new: Run) -> bool:
+    return (old.token, old.beat_us, old.lease_ms) == (new.token, new.beat_us, new.lease_ms)
+
+
+def _keep_turns(ring: OrderedDict[Any, Any], old: OrderedDict[Any, Any] | None, random: float) -> None:
+    """Keys known before keep their order, new ones come first. A ring that is new starts somewhere."""
+    turns = list(ring)[: int(random * len(ring))] if old is None else [name for name in old if name in ring]
+    for name in turns:
+        ring.move_to_end(name)

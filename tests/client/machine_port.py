@@ -41,10 +41,11 @@ class MachinePort:
         timer = self._clock.call_later(wait_s, self._wake) if wait_s else None
         try:
             while True:
+                changed = self._changed
                 found: list[JobInfo] = await self.call(command)
                 if found or self._closed or self._clock.mono_us() >= end_us:
                     return found
-                await self._changed.wait()
+                await changed.wait()
         finally:
             if timer is not None:
                 timer.cancel()

@@ -28,8 +28,13 @@ class FaultyDisk(Disk):
             raise OSError(code, os.strerror(code))
 
     def open(self, name: str, flags: int, dir_fd: int | None = None) -> int:
-        self._pass("open_to_write" if flags & os.O_CREAT else "open")
+        if flags & os.O_CREAT:
+            self._pass("open_to_write")
         return super().open(name, flags, dir_fd)
+
+    def open_to_read(self, name: str, dir_fd: int) -> int:
+        self._pass("open_to_read")
+        return super().open_to_read(name, dir_fd)
 
     def read(self, fd: int, count: int) -> bytes:
         self._pass("read")
@@ -89,6 +94,7 @@ def files(root: Path) -> list[str]:
         ("rename", errno.ENOSPC),
         ("rename", errno.EROFS),
         ("lock", errno.ENOLCK),
+        ("open_to_read", errno.EACCES),
         ("read", errno.EIO),
     ],
 )
@@ -118,6 +124,16 @@ async def test_a_create_on_a_full_disk_leaves_nothing_behind(store, disk, tmp_pa
     assert files(tmp_path) == [".lock"]
     await store.create("log/1", b"x")
     assert (await store.get("log/1")).data == b"x"
+
+
+@pytest.mark.parametrize("call", ["open_to_read", "read"])
+async def test_a_read_that_fails_is_an_error_and_not_an_absent_object(store, disk, call):
+    await store.create("queue.json", b"x")
+    disk.faults = {call: errno.EIO}
+    with pytest.raises(StoreError, match="cannot read queue.json"):
+        await store.get("queue.json")
+    disk.faults = {}
+    assert (await store.get("queue.json")).data == b"x"
 
 
 async def test_a_link_that_finds_its_place_taken_is_a_conflict(store, disk, tmp_path):

@@ -122,7 +122,7 @@ class Folder:
 
     def _read(self, key: str) -> Object | None:
         try:
-            fd = self._disk.open(key, os.O_RDONLY, self._root_fd)
+            fd = self._disk.open_to_read(key, self._root_fd)
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:

@@ -73,7 +73,7 @@ class InotifyWatch:
 
     def hold(self) -> None:
         """One look after an own write instead of three during it: each would take the interpreter from the
-        thread that writes, 15% of a lone write's time in all."""
+        thread that writes, a tenth of a small write's time in all."""
         self._held += 1
         if self._reading:
             self._loop.remove_reader(self._fd)

@@ -207,8 +207,6 @@ class Reference(Tables):
         run = self.runs[n, group]
         if command.dead or self._is_spent(n, run):
             self._end(n, group, "dead", "failed", error=command.error)
-        elif self.is_past_ttl(n):
-            self._end(n, group, "expired", "failed", error=command.error)
         else:
             wait_us = command.retry_in_us if command.retry_in_us is not None else self._backoff_us(n, run)
             self._give_back(n, group, "failed", run.attempt, wait_us, command.error)
@@ -216,11 +214,7 @@ class Reference(Tables):
 
     def _release(self, command: c.Release, seen: Seen) -> None:
         n, group = self._held(command.claim)
-        attempt = self.runs[n, group].attempt - 1
-        if self.is_past_ttl(n):
-            self._end(n, group, "expired", "released")
-        else:
-            self._give_back(n, group, "released", attempt, command.delay_us)
+        self._give_back(n, group, "released", self.runs[n, group].attempt - 1, command.delay_us)
 
     def _heartbeat(self, command: c.Heartbeat, seen: Seen) -> None:
         n, group = self._held(command.claim)
@@ -264,6 +258,9 @@ class Reference(Tables):
     def _give_back(
         self, n: int, group: str, outcome: AttemptOutcome, attempt: int, wait_us: int = 0, error: str | None = None
     ) -> None:
+        if self.is_past_ttl(n):
+            self._end(n, group, "expired", outcome, error)
+            return
         run = self.runs[n, group]
         self.armed.pop((n, group))
         self.runs[n, group] = replace(
@@ -425,8 +422,6 @@ class Reference(Tables):
             run = self.runs[n, group]
             if self._is_spent(n, run):
                 self._end(n, group, "dead", "lost")
-            elif self.is_past_ttl(n):
-                self._end(n, group, "expired", "lost")
             else:
                 self._give_back(n, group, "lost", run.attempt)
 
@@ -510,12 +505,16 @@ class Reference(Tables):
         del self.groups[queue, group]
         self.buckets.pop((queue, group), None)
         for n in self.jobs_of(queue):
-            if (n, group) in self.runs and self.runs[n, group].status not in ENDED:
-                del self.runs[n, group]
-                self.armed.pop((n, group), None)
+            forgotten = self.runs.pop((n, group), None)
+            self.armed.pop((n, group), None)
             if not self.runs_of(n):
-                self.runs[n, NAMELESS] = self.fresh(n)
+                ended = forgotten is not None and forgotten.status in ENDED
+                self.runs[n, NAMELESS] = self._trace() if ended else self.fresh(n)
         return True
+
+    def _trace(self) -> Run:
+        """What stays of a job that only groups had ended that are gone now: it is not handed out again."""
+        return Run(status="cancelled", finished_us=self.now_us, archived=True)
 
     def _listgroups(self, command: c.ListGroups, seen: Seen) -> list[GroupInfo]:
         return [self._group_info(command.queue, group) for group in sorted(self.named_groups(command.queue))]
@@ -529,6 +528,7 @@ class Reference(Tables):
         row = command.schedule
         if row.next_us == 0:
             row = replace(row, next_us=ticks.tick_after(row, self.now_us))
+        self._make_queue(row.queue)
         self.schedules[row.name] = row
         return row
 

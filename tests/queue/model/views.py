@@ -32,10 +32,17 @@ def _job_view(info: JobInfo) -> Any:
         return (info.id, info.queue, info.duplicate, info.gone)
     groups = None
     if info.groups is not None:
-        groups = {group: run_view(info.job, run, info.now_us) for group, run in info.groups.items()}
+        groups = {
+            group: run_view(info.job, run, info.now_us) for group, run in info.groups.items() if not is_trace(run)
+        }
     run = run_view(info.job, info.run, info.now_us)
     assert info.status == run["status"]
     return (info.id, info.queue, info.job, info.duplicate, info.group, run, groups)
+
+
+def is_trace(run: Run | None) -> bool:
+    """Whether it only says that the group does not see the job."""
+    return run is not None and run.status in ENDED and run.endings == 0
 
 
 def run_view(job: Job, run: Run | None, now_us: int) -> dict[str, Any]:

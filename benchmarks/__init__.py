@@ -1,0 +1,1 @@
+"""Benchmarks with targets: `make bench`, or `python -m benchmarks --help`."""

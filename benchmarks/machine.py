@@ -190,7 +190,9 @@ def run(effort: Effort) -> list[Figure]:
     figures = [_rate(timings[EMPTY.title, operation], operation, jobs) for operation in OPERATIONS]
     for case in cases[1:]:
         for operation in OPERATIONS:
-            figures.append(_ratio(case, operation, timings[case.title, operation], timings[EMPTY.title, operation], jobs))
+            figures.append(
+                _ratio(case, operation, timings[case.title, operation], timings[EMPTY.title, operation], jobs)
+            )
     return figures
 
 

@@ -1,4 +1,4 @@
-"""A client on virtual time, over the state machine alone and, where there is one, over the real committer."""
+"""A client on virtual time, over the state machine alone and over the real committer."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 import bucketq
-import bucketq.commit
 from bucketq.client.client import Client
+from bucketq.queue.machine import Machine
+from bucketq.queue.state import Root, State
 from bucketq.settings import Settings
 from bucketq.testing import Clock
 from tests.client.machine_port import MachinePort, Tap
-
-PORTS = ["machine", "committer"] if hasattr(bucketq.commit, "open_committer") else ["machine"]
 
 Connect = Callable[..., Awaitable[Client]]
 
@@ -23,16 +22,18 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=PORTS)
+@pytest.fixture(params=["machine", "committer"])
 async def connect(request: pytest.FixtureRequest, clock: Clock) -> AsyncIterator[Connect]:
-    """Opens clients, and closes them at the end."""
+    """Opens clients on one bucket, and closes them at the end."""
     opened: list[Client] = []
+    machine = Machine(State(Root(tag="test"), clock.mono_us()))
+    store = bucketq.MemoryStore(clock)
 
     async def open_client(**settings: object) -> Client:
         if request.param == "machine":
-            client = Client(MachinePort(clock), Settings.checked(**settings), clock)
+            client = Client(MachinePort(clock, machine), Settings.checked(**settings), clock)
         else:
-            client = await bucketq.connect(bucketq.MemoryStore(clock), clock=clock, **settings)  # type: ignore[arg-type]
+            client = await bucketq.connect(store, clock=clock, **settings)  # type: ignore[arg-type]
         opened.append(client)
         return client
 

@@ -19,9 +19,9 @@ from bucketq.queue.state import Root, State
 class MachinePort:
     """Decides each command as a batch of its own, at once, in memory."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, machine: Machine | None = None) -> None:
         self._clock = clock
-        self._machine = Machine(State(Root(tag="test"), clock.mono_us()))
+        self._machine = machine or Machine(State(Root(tag="test"), clock.mono_us()))
         self._changed = asyncio.Event()
         self._closed = False
 
@@ -87,15 +87,13 @@ class Tap:
         self.errors: dict[type, BucketqError] = {}
         self.gates: dict[type, asyncio.Event] = {}
         self.reached = asyncio.Event()
-        self.answer: Callable[[c.Command], Any] | None = None
+        self.notice: Callable[[c.Command], None] = lambda command: None
 
     def of(self, kind: type) -> list[Any]:
         return [command for command in self.seen if isinstance(command, kind)]
 
     async def call(self, command: c.Command) -> Any:
         await self._pass(command)
-        if self.answer is not None:
-            return self.answer(command)
         return await self._port.call(command)
 
     async def claim(self, command: c.Claim, wait_s: float) -> list[JobInfo]:
@@ -110,6 +108,7 @@ class Tap:
 
     async def _pass(self, command: c.Command) -> None:
         self.seen.append(command)
+        self.notice(command)
         gate = self.gates.get(type(command))
         if gate is not None:
             self.reached.set()

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+import bucketq
 from bucketq.errors import BucketqError, Conflict, LeaseLost, OutcomeUnknown, PayloadInvalid, StoreError
 from bucketq.queue import commands as c
 
@@ -13,7 +14,7 @@ from bucketq.queue import commands as c
 @pytest.fixture
 async def mail(client):
     queue = client.queue("mail")
-    await queue.configure(lease=30, backoff=0)
+    await queue.configure(lease=30, backoff=0, keep_finished=3_600)
     return queue
 
 
@@ -112,8 +113,6 @@ async def test_an_exception_after_the_body_ended_the_claim_changes_nothing(mail,
 
 
 async def test_a_transaction_or_complete_many_inside_ends_the_claim_too(client, mail, tap):
-    import bucketq
-
     await mail.push_many([1, 2])
     one, two = await mail.claim(n=2)
     async with one:
@@ -198,11 +197,6 @@ async def test_a_body_cancelled_from_outside_at_the_same_time_stays_cancelled(ma
     task = asyncio.create_task(wait_inside(claim))
     await clock.settle()
     await mail.cancel(claim.job.id)
-    claim_cancel = task.cancel
-
-    def both() -> None:
-        claim_cancel()
-
     tap.gates[c.Heartbeat] = asyncio.Event()
     await clock.advance(10)
     assert tap.of(c.Heartbeat)
@@ -210,7 +204,7 @@ async def test_a_body_cancelled_from_outside_at_the_same_time_stays_cancelled(ma
     # the beat's answer and the cancellation from outside reach the body in the same turn of the loop
     while not claim.lost:
         await asyncio.sleep(0)
-    both()
+    task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert task.cancelled()

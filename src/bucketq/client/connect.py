@@ -8,6 +8,7 @@ from typing import Unpack
 
 from bucketq.client.client import Client
 from bucketq.clock import Clock, SystemClock
+from bucketq.commit import open_committer
 from bucketq.errors import BrokerUnavailable, SettingInvalid
 from bucketq.settings import Options, Settings, shown
 from bucketq.store import Store, open_store
@@ -65,8 +66,6 @@ class Opening:
         settings, clock = self._settings, self._clock
         if settings.probe:
             await probe(store, wall_us=clock.wall_us, clock_skew_max_s=settings.clock_skew_max_s)
-        from bucketq.commit import open_committer
-
         port = await open_committer(store, settings, clock=clock)
         return Client(port, settings, clock, store.close if owned else None)
 

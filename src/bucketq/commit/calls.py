@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
+from bucketq.clock import Timer
 from bucketq.queue import commands as c
 from bucketq.queue.answers import JobInfo
 
@@ -13,7 +14,7 @@ from bucketq.queue.answers import JobInfo
 class Call:
     """One command on its way. `future` is None for what the committer asks itself."""
 
-    __slots__ = ("answer", "changed", "command", "error", "future", "until_us")
+    __slots__ = ("answer", "changed", "command", "error", "future", "timer", "until_us")
 
     def __init__(self, command: c.Command, future: asyncio.Future[Any] | None, until_us: int = 0) -> None:
         self.command = command
@@ -22,6 +23,7 @@ class Call:
         self.answer: Any = None
         self.error: Exception | None = None
         self.changed = False
+        self.timer: Timer | None = None
 
     @property
     def abandoned(self) -> bool:

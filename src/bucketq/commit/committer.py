@@ -21,6 +21,7 @@ from bucketq.journal.inline import Commit, InlineJournal, Landed
 from bucketq.queue import commands as c
 from bucketq.queue.answers import AwaitArchive, JobInfo, Partial
 from bucketq.queue.carry import carry_over
+from bucketq.queue.decide_upkeep import BEAT_US
 from bucketq.queue.machine import Machine
 from bucketq.queue.state import State
 from bucketq.settings import Settings
@@ -48,6 +49,8 @@ class Committer:
         self._wake = asyncio.Event()
         self._hinted = False
         self._stale = False
+        self._troubled = False
+        self._touched_us = clock.mono_us()
         self._closing = False
         self._dead: BaseException | None = None
         self._crowd: dict[str, int] = {}
@@ -76,16 +79,16 @@ class Committer:
             return found
         until_us = self._clock.mono_us() + int(wait_s * SECOND_US)
         call = Call(command, asyncio.get_running_loop().create_future(), until_us)
-        timer = self._clock.call_later(wait_s, lambda: self._time_out(call))
         answer: asyncio.Future[list[JobInfo]] = self.submit(call)
         try:
             return await answer
         finally:
-            timer.cancel()
             self._waiting.remove(call)
+            if call.timer is not None:
+                call.timer.cancel()
 
     async def upkeep(self) -> None:
-        self._hinted = True
+        self.look_again()
         await self._upkeep.flush()
         await self._upkeep.prune()
 
@@ -142,6 +145,11 @@ class Committer:
         self._pending.extendleft(reversed(calls))
         self.wake()
 
+    def look_again(self) -> None:
+        """Take a turn that begins by reading what is stored."""
+        self._hinted = True
+        self.wake()
+
     def wake(self) -> None:
         if not self._wake.is_set():
             self._wake.set()
@@ -174,6 +182,7 @@ class Committer:
             await self._look()
             await self._commit_batch(calls, due)
         except BucketqError as error:
+            self._lose_touch()
             for call in calls:
                 call.fail(error)
             self._upkeep.failed(error)
@@ -189,10 +198,17 @@ class Committer:
         if not (self._hinted or self._stale):
             return
         self._hinted = False
-        document = await self._journal.read(anew=self._stale)
+        await self._read(anew=self._stale)
+        self._stale = False
+
+    async def _read(self, anew: bool = False) -> bool:
+        """Whether something was stored that is not what was in memory; now it is."""
+        began_us = self._clock.mono_us()
+        document = await self._journal.read(anew)
         if document is not None:
             self._load(document)
-        self._stale = False
+        self._in_touch(began_us)
+        return document is not None
 
     def _take(self) -> list[Call]:
         calls: list[Call] = []
@@ -214,7 +230,7 @@ class Committer:
             self._decide(calls, due)
             if not self._machine.events:
                 self._machine.rollback()
-                if calls and await self._others_committed():
+                if calls and await self._read():  # answers that changed nothing are given on what is stored now
                     continue
                 self._answer(calls)
                 return
@@ -232,22 +248,29 @@ class Committer:
             if self._clock.mono_us() > deadline_us:
                 raise Conflict(f"others kept committing first for {self._settings.conflict_timeout_s:g} s; try again")
 
-    async def _others_committed(self) -> bool:
-        """A tail read: answers that changed nothing are given only on what is stored now."""
-        document = await self._journal.read()
-        if document is not None:
-            self._load(document)
-        return document is not None
-
     def _give_up(self, calls: list[Call], error: BucketqError) -> None:
         """A write failed: those it was for are told, the others are decided again without them."""
-        self._machine.rollback()
-        self._stale = True
+        self._lose_touch()
         self._upkeep.failed(error)
         for call in calls:
             if call.changed:
                 call.fail(error)
         calls[:] = [call for call in calls if not call.changed]
+
+    def _lose_touch(self) -> None:
+        """The store failed: the open batch never was, and what is stored has to be read before the next."""
+        self._machine.rollback()
+        self._stale = True
+        self._troubled = True
+
+    def _in_touch(self, began_us: int) -> None:
+        """The store answered. If it had not for longer than a beat, no lease could be renewed: all start anew."""
+        now_us = self._clock.mono_us()
+        if now_us - (self._touched_us if self._troubled else began_us) > BEAT_US:
+            self.state.advance(self.state.now_us, now_us)
+            self.state.leases.rearm()
+        self._touched_us = now_us
+        self._troubled = False
 
     def _decide(self, calls: list[Call], due: bool) -> None:
         machine = self._machine
@@ -300,6 +323,7 @@ class Committer:
         if not isinstance(outcome, Landed):
             machine.rollback()
             self._load(outcome.document)
+            self._in_touch(began_us)
             return False
         self._upkeep.landed(machine.events)
         machine.settle()
@@ -307,6 +331,7 @@ class Committer:
         self._set_pace(began_us)
         if outcome.newer is not None:
             self._load(outcome.newer)
+        self._in_touch(began_us)
         return True
 
     def _set_pace(self, began_us: int) -> None:
@@ -355,6 +380,9 @@ class Committer:
 
     def _wait(self, call: Call) -> None:
         self._waiting.add(call)
+        if call.timer is None:
+            wait_us = call.until_us - self._clock.mono_us()
+            call.timer = self._clock.call_later(wait_us / SECOND_US, lambda: self._time_out(call))
         if self._watch is None:
             self._watch = asyncio.create_task(self._watch_store(), name="bucketq-watch")
         elif self._hinted:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from random import Random
 from sys import maxsize
 from typing import TYPE_CHECKING
@@ -31,7 +32,7 @@ JITTER_S = 0.25
 ADOPT_MIN_S = 0.5
 ADOPT_MAX_S = 2.0
 FAILED_PAUSE_S = 1.0
-PRUNE_EVERY_S = 3_600.0
+PRUNE_EVERY_US = 3_600 * SECOND_US
 
 
 class Upkeep:
@@ -55,7 +56,8 @@ class Upkeep:
         self._adopting: tuple[int, Timer] | None = None
         self._sealed_here = 0
         self._written = 0
-        self._pruned_us = 0
+        self._prune_at_us = clock.mono_us() + int(rng.random() * 60 * SECOND_US)
+        self._pruning: asyncio.Task[None] | None = None
         self.closed = False
 
     # -- in a turn
@@ -127,6 +129,7 @@ class Upkeep:
     def rest(self) -> None:
         """After a turn: go on with the segment under way, tell who waited, and set the timer."""
         self._go_on()
+        self._prune_in_time()
         state = self._owner.state
         if state.segment is None and state.sealed_last + 1 >= state.next_ending:
             parked, self._parked = self._parked, []
@@ -161,9 +164,10 @@ class Upkeep:
             self._adopting = (segment.k, self._clock.call_later(delay_s, lambda: self._adopt(segment.k)))
 
     def _adopt(self, k: int) -> None:
+        """Whoever sealed it may be gone: if it is still there when we look, it is ours to write."""
         self._sealed_here = k
         self._adopting = None
-        self._go_on()
+        self._owner.look_again()
 
     async def _archive(self) -> None:
         state = self._owner.state
@@ -233,6 +237,18 @@ class Upkeep:
             await self._owner.call(c.Prune(max(k for k, _ in old) + 1))
             await self._archivist.delete([key for _, key in old])
 
+    def _prune_in_time(self) -> None:
+        """Once an hour, without anybody asking."""
+        now_us = self._clock.mono_us()
+        if self._settings.archive_retention_s is None or now_us < self._prune_at_us or self.closed:
+            return
+        self._prune_at_us = now_us + PRUNE_EVERY_US
+        self._pruning = asyncio.create_task(self._prune_quietly(), name="bucketq-prune")
+
+    async def _prune_quietly(self) -> None:
+        with suppress(BucketqError):  # an hour later it is tried again
+            await self.prune()
+
     async def close(self) -> None:
         """At a clean close, what ended here is archived."""
         try:
@@ -243,5 +259,6 @@ class Upkeep:
             for timer in (self._timer, self._adopting[1] if self._adopting else None):
                 if timer is not None:
                     timer.cancel()
-            if self._archiving is not None:
-                await asyncio.wait([self._archiving])
+            for task in (self._archiving, self._pruning):
+                if task is not None:
+                    await asyncio.wait([task])

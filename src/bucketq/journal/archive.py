@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 import msgspec
 import zstandard
@@ -104,7 +105,9 @@ def _attempt(attempt: Attempt) -> AttemptRecord:
     return AttemptRecord(attempt.worker, iso(attempt.claimed_us), iso(attempt.ended_us), attempt.outcome, attempt.error)
 
 
+@lru_cache(maxsize=1_024)
 def iso(time_us: int) -> str:
+    """A commit's time is that of all its events: the same few moments come again and again."""
     return (_EPOCH + timedelta(microseconds=time_us)).isoformat(timespec="microseconds")[:26] + "Z"
 
 

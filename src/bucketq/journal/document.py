@@ -7,8 +7,9 @@ one job a line, so that `cat queue.json` shows the queue.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from hashlib import sha256
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from msgspec import Struct
@@ -18,6 +19,9 @@ from bucketq.journal.layout import FORMAT, QUEUE_KEY
 from bucketq.queue.rows import DedupRow
 from bucketq.queue.snapshot import JobRecord, Root, Snapshot
 from bucketq.queue.state import State
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as HASH
 
 _FIRST_LINE = re.compile(rb'\{"format":([1-9][0-9]{0,8}),"checksum":"([0-9a-f]{32})",\n')
 _encoder = msgspec.json.Encoder()
@@ -57,13 +61,17 @@ class Document(Struct, frozen=True):
 _decoder = msgspec.json.Decoder(Document)
 
 
-def checksum(data: bytes) -> str:
-    return sha256(data).hexdigest()[:32]
+def seal_parts(parts: Iterable[bytes]) -> bytes:
+    """A document of these parts, with the first line before them."""
+    parts = list(parts)
+    digest = sha256()
+    for part in parts:
+        digest.update(part)
+    return b"".join((b'{"format":%d,"checksum":"%b",\n' % (FORMAT, _short(digest)), *parts))
 
 
-def seal_bytes(body: bytes) -> bytes:
-    """Put the first line before a body."""
-    return b'{"format":%d,"checksum":"%b",\n%b' % (FORMAT, checksum(body).encode(), body)
+def _short(digest: HASH) -> bytes:
+    return digest.hexdigest()[:32].encode()
 
 
 def decode(data: bytes) -> Document:
@@ -74,7 +82,7 @@ def decode(data: bytes) -> Document:
     number = int(match[1])
     if number > FORMAT:
         raise StateCorrupt(QUEUE_KEY, f"has format {number}, this version reads up to {FORMAT}; upgrade bucketq")
-    if checksum(data[match.end() :]).encode() != match[2]:
+    if _short(sha256(memoryview(data)[match.end() :])) != match[2]:
         raise StateCorrupt(QUEUE_KEY, "does not match its checksum: it is damaged; restore it from a backup")
     try:
         return _decoder.decode(data)
@@ -95,7 +103,7 @@ class InlineEncoder:
                 rows[n] = _encoder.encode(state.record(n))
             else:
                 rows.pop(n, None)
-        body = b"".join(
+        return seal_parts(
             (
                 b'"head":',
                 _encoder.encode(head),
@@ -108,7 +116,6 @@ class InlineEncoder:
                 b"\n]}\n",
             )
         )
-        return seal_bytes(body)
 
     def remember(self, state: State) -> None:
         """Start over from a state that was loaded."""

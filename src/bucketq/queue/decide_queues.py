@@ -66,7 +66,7 @@ def purge(batch: Batch, command: c.Purge) -> int | Partial | AwaitArchive:
         if job.n >= until:
             return purged
         if _purgeable(batch, job, command.status):
-            if batch.summary(job).status in ENDED and not leave(batch, queue, job):
+            if batch.summary(job).status in ENDED and not leave(batch, job):
                 return AwaitArchive() if purged == command.purged else Partial(_rest(command, after, purged, until))
             cancel_everywhere(batch, job) if job.n in state.jobs else None
             purged += 1
@@ -85,12 +85,16 @@ def _purgeable(batch: Batch, job: Job, status: c.JobStatus | None) -> bool:
     return actual != "running" and (status is None or actual == status)
 
 
-def leave(batch: Batch, queue: QueueIndex, job: Job) -> bool:
+def leave(batch: Batch, job: Job) -> bool:
     """Remove a job that has ended everywhere, if all its endings are archived."""
-    runs = [line.runs.get(job.n) for line in queue.seen_by(job.n)]
-    if not all(run is not None and run.status in ENDED and run.archived for run in runs):
-        return False
-    batch.emit(e.Removed(job.n, batch.summary(job).status))
+    state = batch.state
+    gone = ""
+    for line in state.queues[job.queue].seen_by(job.n):
+        run = line.runs.get(job.n)
+        if run is None or run.status not in ENDED or not run.archived:
+            return False
+        gone = run.status if not gone else batch.summary(job).status
+    batch.emit(e.Removed(job.n, gone))
     return True
 
 

@@ -74,8 +74,7 @@ def _kept_long_enough(batch: Batch, limit: int) -> None:
         top = state.keeps.top
         if top is None or top[0] > batch.now_us:
             return
-        job = state.jobs[top[2]]
-        leave(batch, state.queues[job.queue], job)
+        leave(batch, state.jobs[top[2]])
 
 
 def _leases(batch: Batch, limit: int) -> None:

@@ -244,6 +244,8 @@ class Line:
                     self._prios_known.add(want)
                     heappush(self._prios, want)
             found[lane.key] = lane
+            if lane.at is None:
+                self.state.stirred.add(self.queue)
         lane.at = want
 
     def _ordered_head(self, lane: Lane) -> int | None:

@@ -63,13 +63,12 @@ class Pair:
 
     def ask_to_the_end(self, command: c.Command) -> Any:
         """Decide a command that may have to wait for the archive or to go on in further batches."""
-        answer = self.ask(command)
-        if isinstance(answer, AwaitArchive):
+        while isinstance(answer := self.ask(command), (AwaitArchive, Partial)):
             self.land()
-            self.archive()
-            answer = self.ask(command)
-            assert not isinstance(answer, AwaitArchive)
-        assert not isinstance(answer, Partial)
+            if isinstance(answer, Partial):
+                command = answer.rest
+            else:
+                self.archive()
         return answer
 
     def archive(self) -> None:

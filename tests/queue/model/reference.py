@@ -13,7 +13,7 @@ from typing import Any
 from bucketq import errors
 from bucketq.queue import commands as c
 from bucketq.queue import events as e
-from bucketq.queue.answers import AwaitArchive, GroupInfo, JobInfo, StatsInfo
+from bucketq.queue.answers import AwaitArchive, GroupInfo, JobInfo, Partial, StatsInfo
 from bucketq.queue.rows import (
     ENDED,
     HISTORY_MAX,
@@ -342,18 +342,21 @@ class Reference(Tables):
             self.runs[n, group] = replace(run, status="waiting", attempt=0, place=place, run_us=0, archived=False)
         return self._info(n, groups=True)
 
-    def _purge(self, command: c.Purge, seen: Seen) -> int | AwaitArchive:
-        targets = {n: self.job_status(n) for n in self.jobs_of(command.queue)}
-        targets = {n: status for n, status in targets.items() if status == (command.status or status) != "running"}
-        leaving = [n for n, status in targets.items() if status in ENDED]
-        if any(self.unarchived(n) for n in leaving):
-            return AwaitArchive()
-        for n in targets:
-            if n in leaving:
+    def _purge(self, command: c.Purge, seen: Seen) -> int | Partial | AwaitArchive:
+        """Goes by admission, as far as it can: an ending that is not yet archived stops it for now."""
+        rest = replace(command, until=command.until or self.next_number)
+        for n in sorted(self.jobs_of(command.queue)):
+            status = self.job_status(n)
+            if not rest.after < n < rest.until or status == "running" or command.status not in (None, status):
+                continue
+            if status not in ENDED:
+                self._cancel_runs(n)
+            elif not self.unarchived(n):
                 self._remove(n)
             else:
-                self._cancel_runs(n)
-        return len(targets)
+                return Partial(rest) if rest.purged > command.purged else AwaitArchive()
+            rest = replace(rest, after=n, purged=rest.purged + 1)
+        return rest.purged
 
     def _get(self, command: c.Get, seen: Seen) -> JobInfo:
         return self._info(self._find(command.queue, command.job_id), groups=True)
@@ -451,7 +454,7 @@ class Reference(Tables):
 
     def _stats(self, command: c.Stats, seen: Seen) -> StatsInfo:
         if command.group is not None:
-            if command.group:
+            if command.group and command.queue in self.queues:
                 self._check_group(command.queue, command.group)
             return self._count(command.queue, [command.group])
         return self._count(command.queue, [*self.named_groups(command.queue), NAMELESS])

@@ -36,7 +36,7 @@ from bucketq.store import FileStore, MemoryStore, Object, Store
 try:
     __version__ = _version("bucketq")
 except _PackageNotFoundError:  # run from a checkout that was not installed
-    __version__ = "0.1.0"
+    __version__ = "0+unknown"
 
 __all__ = [
     "Attempt",

@@ -252,11 +252,12 @@ def _each(claims: AsyncGenerator[Claim[T], None], thread: LoopThread) -> Generat
     try:
         while True:
             yield SyncClaim(thread.run(_next(claims), Claim.release), thread)
-    finally:
+    except GeneratorExit:
         # a loop that was abandoned may be collected in any thread, even the client's own; that one closes it by itself
         if not thread.is_current():
             with suppress(BucketqError):
                 thread.run(_closed(claims))
+        raise
 
 
 async def _closed(claims: AsyncGenerator[Claim[T], None]) -> None:

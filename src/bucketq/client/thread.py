@@ -6,7 +6,6 @@ import asyncio
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
@@ -15,6 +14,12 @@ from bucketq.errors import BucketqError
 R = TypeVar("R")
 
 Undo = Callable[[R], Awaitable[object]]
+Tasks = set[asyncio.Task[None]]
+
+LOOK_UP_S = 1.0
+"""A signal that comes just before the system call does not interrupt it: the caller looks up for it now and then."""
+
+_UNSET: Any = object()
 
 
 class Stopped(BucketqError):
@@ -22,31 +27,33 @@ class Stopped(BucketqError):
 
 
 class LoopThread:
-    """Runs coroutines for the threads that wait for them. Must be made after a fork: threads do not survive one."""
+    """Runs coroutines for the threads that wait for them. Must be made after a fork: threads do not survive one.
+
+    A waiting caller may be interrupted (KeyboardInterrupt) between any two of its steps. So it only ever holds or waits
+    for plain locks, never a Condition, an Event or a Future, which an interruption can leave locked for ever; and who
+    was first, the answer or the interruption, is decided on the loop alone.
+    """
 
     def __init__(self) -> None:
         self._pid = os.getpid()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the garbage collector may close an abandoned loop over claims anywhere
         self._open = True
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: Tasks = set()
         self._stopped = asyncio.Event()
-        started: Future[asyncio.AbstractEventLoop] = Future()
-        self._thread = threading.Thread(target=self._serve, args=(started,), name="bucketq", daemon=True)
+        self._loop = _new_loop()
+        self._thread = threading.Thread(target=self._serve, name="bucketq", daemon=True)
         self._thread.start()
-        self._loop = started.result()
 
     def run(self, work: Coroutine[Any, Any, R], undo: Undo[R] | None = None) -> R:
-        """Wait for `work` and return its result. A caller that is interrupted while it waits (KeyboardInterrupt)
-        cancels it; if there is a result all the same, `undo` gets it. Raises `BucketqError` once stopped."""
+        """Wait for `work` and return its result. A caller that is interrupted while it waits cancels it; if there is
+        a result all the same, `undo` gets it. Raises `BucketqError` once stopped."""
         call = _Call(work, undo)
         try:
-            self._submit(call)
-            return call.done.result()
+            self._submit(call.start, call)
+            return call.wait()
         except BaseException:
-            if call.done.cancel():
+            if not call.taken:
                 self._abandon(call)
-            elif undo is not None and call.done.exception() is None:
-                self._submit(_Call(_undone(undo, call.done.result()), None))
             raise
         finally:
             del call  # it holds the error, which holds this frame
@@ -63,29 +70,26 @@ class LoopThread:
             self._loop.call_soon_threadsafe(self._stopped.set)
             self._thread.join()
 
-    def _submit(self, call: _Call[Any]) -> None:
+    def _submit(self, step: Callable[[Tasks], None], call: _Call[Any]) -> None:
         with self._lock:
-            self._check()
-            self._loop.call_soon_threadsafe(call.start, self._tasks)
+            if os.getpid() != self._pid:
+                raise BucketqError("this client was opened before a fork: open one in each process, after it")
+            if not self._open:
+                raise Stopped("the client is closed: connect again")
+            if self.is_current():
+                raise BucketqError("a blocking call inside the client's own thread would wait for itself")
+            call.submitted = True
+            self._loop.call_soon_threadsafe(step, self._tasks)
 
     def _abandon(self, call: _Call[Any]) -> None:
-        with self._lock:
-            if self._open and os.getpid() == self._pid and not self.is_current():
-                self._loop.call_soon_threadsafe(call.cancel)
-            else:
-                call.cancel()
+        if not call.submitted:
+            call.close()
+            return
+        with suppress(Stopped):  # whoever stops the thread waits for what is under way
+            self._submit(call.abandon, call)
 
-    def _check(self) -> None:
-        if os.getpid() != self._pid:
-            raise BucketqError("this client was opened before a fork: open one in each process, after it")
-        if not self._open:
-            raise Stopped("the client is closed: connect again")
-        if self.is_current():
-            raise BucketqError("a blocking call inside the client's own thread would wait for itself")
-
-    def _serve(self, started: Future[asyncio.AbstractEventLoop]) -> None:
-        with asyncio.Runner(loop_factory=_new_loop) as runner:
-            started.set_result(runner.get_loop())
+    def _serve(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.run(self._until_stopped())
 
     async def _until_stopped(self) -> None:
@@ -95,50 +99,76 @@ class LoopThread:
 
 
 class _Call(Generic[R]):
-    """A coroutine that a thread waits for. `done` decides which came first, the result or the interruption."""
+    """A coroutine that a thread waits for."""
 
-    __slots__ = ("_task", "_undo", "_work", "done")
+    __slots__ = ("_answered", "_error", "_result", "_task", "_undo", "_work", "submitted", "taken")
 
     def __init__(self, work: Coroutine[Any, Any, R], undo: Undo[R] | None) -> None:
-        self.done: Future[R] = Future()
         self._work = work
         self._undo = undo
         self._task: asyncio.Task[None] | None = None
+        self._result: R = _UNSET
+        self._error: BaseException | None = None
+        self._answered = threading.Lock()
+        self._answered.acquire()
+        self.submitted = False
+        self.taken = False
+        """Whether the answer is an error, and the caller has it."""
 
-    def start(self, tasks: set[asyncio.Task[None]]) -> None:
-        """On the loop; `tasks` keeps it alive until it has ended."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
-        tasks.add(self._task)
-        self._task.add_done_callback(tasks.discard)
+    def wait(self) -> R:
+        """In the caller's thread."""
+        while not self._answered.acquire(timeout=LOOK_UP_S):
+            pass
+        if self._error is not None:
+            self.taken = True
+            raise self._error
+        return self._result
 
-    def cancel(self) -> None:
-        """On the loop, or anywhere if it was never started."""
+    def close(self) -> None:
+        """It was never started."""
+        self._work.close()
+
+    def start(self, tasks: Tasks) -> None:
+        """On the loop."""
+        self._task = _spawn(self._run(), tasks)
+        # one that is cancelled before its first step has not touched its coroutine
+        self._task.add_done_callback(lambda task: self._work.close())
+
+    def abandon(self, tasks: Tasks) -> None:
+        """On the loop: nobody takes the answer."""
         if self._task is None:
             self._work.close()
-        else:
+        elif self._result is _UNSET:
             self._task.cancel()
+            self._task.add_done_callback(lambda task: self._take_back(tasks))
+        else:
+            self._take_back(tasks)
 
     async def _run(self) -> None:
         try:
-            result = await self._work
+            self._result = await self._work
         except asyncio.CancelledError:
-            self.done.cancel()
+            self._error = Stopped("the client was closed during this call")
         except BaseException as error:
-            with suppress(InvalidStateError):
-                self.done.set_exception(error)
-        else:
-            await self._deliver(result)
+            self._error = error
+        self._answered.release()
 
-    async def _deliver(self, result: R) -> None:
-        try:
-            self.done.set_result(result)
-        except InvalidStateError:
-            if self._undo is not None:
-                await self._undo(result)
+    def _take_back(self, tasks: Tasks) -> None:
+        if self._undo is not None and self._result is not _UNSET:
+            _ = _spawn(_undone(self._undo, self._result), tasks)
 
 
 async def _undone(undo: Undo[R], result: R) -> None:
-    await undo(result)
+    with suppress(BucketqError):
+        await undo(result)
+
+
+def _spawn(work: Coroutine[Any, Any, None], tasks: Tasks) -> asyncio.Task[None]:
+    """`tasks` keeps it alive until it has ended."""
+    task = asyncio.get_running_loop().create_task(work)
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+    return task
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

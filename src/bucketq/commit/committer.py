@@ -294,13 +294,17 @@ class Committer:
         call.changed = len(events) > before
 
     def _serve(self, calls: list[Call]) -> None:
-        """Claims that wait are decided in the batch that frees a job for them."""
+        """Claims that wait are decided in the batch that frees a job for them, those of this very batch last."""
         stirred = self.state.stirred
-        while stirred and self._waiting:
+        patient = [call for call in calls if call.until_us]
+        while stirred and (self._waiting or patient):
             wishes = self._waiting.wishes_for(stirred)
             stirred.clear()
             for wish in wishes:
                 self._serve_wish(wish, calls)
+            for call in patient:
+                if call.error is None and not call.answer:
+                    self._decide_one(call)
         stirred.clear()
 
     def _serve_wish(self, wish: Wish, calls: list[Call]) -> None:

@@ -35,6 +35,10 @@ def is_waiting(run: MaybeRun) -> TypeGuard[Run | None]:
     return run is None or (run is not ABSENT and run.status == "waiting")  # type: ignore[union-attr]
 
 
+_NONE_STALE: Final[set[int]] = set()
+"""Shared by the lanes that never had one, and never changed: a set of its own would be most of a lane's memory."""
+
+
 class Lane:
     """The jobs of one key. `at` is the priority of the ring it stands in, None while nothing in it can be claimed."""
 
@@ -43,7 +47,7 @@ class Lane:
     def __init__(self, key: str | None) -> None:
         self.key = key
         self.heap: list[int] = []
-        self.stale: set[int] = set()
+        self.stale = _NONE_STALE
         self.running = 0
         self.at: int | None = None
 
@@ -59,9 +63,11 @@ class Lane:
             heappop(heap)
             if self.stale:
                 drop_stale_top(heap, self.stale)
-        else:
-            self.stale.add(order)
-            compact(heap, self.stale)
+            return
+        if self.stale is _NONE_STALE:
+            self.stale = set()
+        self.stale.add(order)
+        compact(heap, self.stale)
 
 
 class Line:

@@ -45,7 +45,8 @@ class Folder:
         self.stopped: str | None = None
         self._fsync = fsync
         self._disk = disk
-        self._temp_names = (f"{TEMP_PREFIX}{secrets.token_hex(8)}-{n}" for n in count())
+        self._temp_prefix = f"{TEMP_PREFIX}{secrets.token_hex(8)}-"
+        self._temp_numbers = count()
         self._own: dict[str, tuple[Identity | None, Identity | None]] = {}
         try:
             self._root_fd = open_root(str(self.root), disk, self._sync)
@@ -140,7 +141,7 @@ class Folder:
     def _publish(self, key: str, data: bytes, place: Callable[[str, str, int], None]) -> Version:
         parent, _, name = key.rpartition("/")
         dir_fd = self._directories.open(parent)
-        temp = next(self._temp_names)
+        temp = f"{self._temp_prefix}{next(self._temp_numbers)}"
         try:
             self._remember(key, self._write_temp(temp, data, dir_fd))
             self._place(place, temp, name, dir_fd)

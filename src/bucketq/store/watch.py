@@ -80,9 +80,12 @@ class InotifyWatch:
             self._reading = False
 
     def release(self) -> None:
-        """Looks even if the next write has begun by then, so that endless writing does not deafen it."""
+        """Looks at once, while the thread has nothing to do, so that endless writing does not deafen it either;
+        listens again only if the caller does not go on to the next write."""
         self._held -= 1
-        self._loop.call_soon(self._listen)
+        if not self._closed:
+            self._drain()
+            self._loop.call_soon(self._listen)
 
     def close(self) -> None:
         self._closed = True
@@ -100,10 +103,7 @@ class InotifyWatch:
             self._add(self._root / folder, f"{folder}/", _FOLDER_EVENTS)
 
     def _listen(self) -> None:
-        if self._closed:
-            return
-        self._drain()
-        if not self._held and not self._reading:
+        if not (self._closed or self._held or self._reading):
             self._loop.add_reader(self._fd, self._drain)
             self._reading = True
 
@@ -125,8 +125,6 @@ class InotifyWatch:
         if mask & _IN_IGNORED:
             return self._prefixes.pop(descriptor, "") == ""  # a folder comes and goes; the root should not
         prefix = self._prefixes.get(descriptor, "")
-        if name.startswith("."):
-            return False
         if mask & _IN_ISDIR:
             return not prefix and name in self._folders and self._folder_came(name)
         return not self._is_own(prefix + name)
@@ -183,13 +181,15 @@ def _signature(path: Path) -> tuple[int, int] | None:
 
 
 def _parsed(events: bytes) -> Iterator[tuple[int, int, str]]:
+    """Watch descriptor, mask and name of each event, but for those of hidden names: temp files and the lock."""
     start = 0
     while start < len(events):
         descriptor, mask, _, length = _EVENT.unpack_from(events, start)
         start += _EVENT.size
-        name = events[start : start + length].rstrip(b"\0")
+        name = events[start : start + length]
         start += length
-        yield descriptor, mask, os.fsdecode(name)
+        if not name.startswith(b"."):
+            yield descriptor, mask, os.fsdecode(name.rstrip(b"\0"))
 
 
 def _checked(returned: int) -> int:

@@ -110,11 +110,11 @@ class Job(Generic[T]):
     @property
     def progress(self) -> Any:
         """What the worker last said by heartbeat."""
-        return None if self._run.progress is None else decode_json(self._run.progress)
+        return decode_json(self._run.progress) if self._run.progress else None
 
     @property
     def result(self) -> Any:
-        return None if self._run.result is None else decode_json(self._run.result)
+        return decode_json(self._run.result) if self._run.result else None
 
     @property
     def error(self) -> str | None:

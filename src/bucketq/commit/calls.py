@@ -40,11 +40,10 @@ class Call:
         if self.future is not None and not self.future.done():
             self.future.set_exception(error)
 
-    def given_back(self) -> list[Call]:
-        """The releases of what a caller who has gone was given."""
-        if not self.abandoned or self.error is not None or not isinstance(self.command, c.Claim):
-            return []
-        if self.command.auto_complete:
+    def releases(self) -> list[Call]:
+        """What gives back the jobs that this call claimed, for a caller who has gone."""
+        command = self.command
+        if self.error is not None or not isinstance(command, c.Claim) or command.auto_complete:
             return []
         jobs: list[JobInfo] = self.answer
         return [Call(c.Release(_handle(job)), None) for job in jobs]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable
 from contextlib import suppress
 from random import Random
 from typing import Any
@@ -71,7 +72,7 @@ class Committer:
         self._task = asyncio.create_task(self._run(), name="bucketq-committer")
 
     async def call(self, command: c.Command) -> Any:
-        return await self.submit(Call(command, asyncio.get_running_loop().create_future()))
+        return await self._answer_to(Call(command, asyncio.get_running_loop().create_future()))
 
     async def claim(self, command: c.Claim, wait_s: float) -> list[JobInfo]:
         if wait_s <= 0:
@@ -79,13 +80,22 @@ class Committer:
             return found
         until_us = self._clock.mono_us() + int(wait_s * SECOND_US)
         call = Call(command, asyncio.get_running_loop().create_future(), until_us)
-        answer: asyncio.Future[list[JobInfo]] = self.submit(call)
+        answer: Awaitable[list[JobInfo]] = self._answer_to(call)
         try:
             return await answer
         finally:
             self._waiting.remove(call)
             if call.timer is not None:
                 call.timer.cancel()
+
+    async def _answer_to(self, call: Call) -> Any:
+        future = self.submit(call)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled():  # answered, and cancelled before it could be heard
+                self.again(call.releases())
+            raise
 
     async def upkeep(self) -> None:
         self.look_again()
@@ -377,7 +387,8 @@ class Committer:
             elif answer == [] and call.until_us > now_us and not self._closing and not call.abandoned:
                 self._wait(call)
             else:
-                self._pending.extend(call.given_back())
+                if call.abandoned:
+                    self._pending.extend(call.releases())
                 call.finish()
 
     # -- waiting

@@ -89,7 +89,7 @@ def record(tag: str, job: Job, run: Run, group: str) -> Record:
         status=run.status,
         payload=None if job.binary else payload,
         payload_base64=msgspec.json.decode(payload, type=str) if job.binary else None,
-        result=bytes(run.result).decode() if run.result is not None else None,
+        result=bytes(run.result).decode() if run.result else None,
         error=run.error,
         attempts=[_attempt(attempt) for attempt in run.history],
         pushed_at=iso(job.pushed_us),

@@ -132,7 +132,7 @@ def _beat(state: State, event: e.Beat, now_us: int) -> None:
         run.claimed_us,
         now_us,
         run.worker,
-        event.progress if event.progress is not None else run.progress,
+        event.progress or run.progress,
         run.endings,
         error=run.error,
         history=run.history,

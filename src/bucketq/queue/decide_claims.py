@@ -10,12 +10,12 @@ from bucketq.queue.batch import Batch
 from bucketq.queue.decide_jobs import complete_run, push
 from bucketq.queue.line import Line
 from bucketq.queue.policy import backoff_us
-from bucketq.queue.rows import NAMELESS, AttemptOutcome, Job, Run
+from bucketq.queue.rows import NAMELESS, NOTHING, AttemptOutcome, Job, Run
 
 
 def complete(batch: Batch, command: c.Complete) -> None:
     line, job, run = batch.held(command.claim)
-    complete_run(batch, line, job, run, command.result)
+    complete_run(batch, line, job, run, command.result or NOTHING)
 
 
 def fail(batch: Batch, command: c.Fail) -> JobInfo:
@@ -35,7 +35,7 @@ def release(batch: Batch, command: c.Release) -> None:
 
 def heartbeat(batch: Batch, command: c.Heartbeat) -> None:
     line, job, _ = batch.held(command.claim)
-    batch.emit(e.Beat(job.n, line.name, command.progress))
+    batch.emit(e.Beat(job.n, line.name, command.progress or NOTHING))
 
 
 def give_back(

@@ -13,7 +13,7 @@ from bucketq.queue.batch import Batch
 from bucketq.queue.line import Lane, Line
 from bucketq.queue.policy import TOKEN_MICRO, refill_us, tokens_micro
 from bucketq.queue.queue_index import QueueIndex
-from bucketq.queue.rows import NAMELESS, Job, Run
+from bucketq.queue.rows import NAMELESS, NOTHING, Job, Run
 
 
 def push(batch: Batch, command: c.Push) -> list[JobInfo]:
@@ -167,7 +167,7 @@ def _lane_of(line: Line, key: str) -> Lane | None:
     return lane if lane is not None and lane.at is not None else None
 
 
-def complete_run(batch: Batch, line: Line, job: Job, run: Run, result: Raw | None = None) -> Run:
+def complete_run(batch: Batch, line: Line, job: Job, run: Run, result: Raw = NOTHING) -> Run:
     """A running job is done."""
     state = batch.state
     number = state.next_ending

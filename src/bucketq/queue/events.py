@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Raw, Struct
 
-from bucketq.queue.rows import NAMELESS, AttemptOutcome, GroupRow, Job, QueueRow, ScheduleRow, Segment
+from bucketq.queue.rows import NAMELESS, NOTHING, AttemptOutcome, GroupRow, Job, QueueRow, ScheduleRow, Segment
 
 
 class _Event(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="is"):
@@ -33,7 +33,7 @@ class Beat(_Event, frozen=True, gc=False, omit_defaults=True, tag="beat"):
 
     n: int
     group: str = NAMELESS
-    progress: Raw | None = None
+    progress: Raw = NOTHING
 
 
 class Returned(_Event, frozen=True, gc=False, omit_defaults=True, tag="returned"):
@@ -57,7 +57,7 @@ class Ended(_Event, frozen=True, gc=False, omit_defaults=True, tag="ended"):
     outcome: AttemptOutcome | None = None
     """How the claim ended, if it was running."""
     error: str | None = None
-    result: Raw | None = None
+    result: Raw = NOTHING
     attempt: int = 0
 
 

@@ -15,6 +15,9 @@ NAMELESS = ""
 
 HISTORY_MAX = 20
 
+NOTHING = Raw(b"")
+"""No JSON text at all, as against `null`. (msgspec can't read `Raw | None`.)"""
+
 RunStatus = Literal["waiting", "running", "done", "dead", "cancelled", "expired"]
 ENDED: frozenset[str] = frozenset({"done", "dead", "cancelled", "expired"})
 
@@ -60,11 +63,11 @@ class Run(Struct, frozen=True, gc=False, omit_defaults=True):
     claimed_us: int = 0
     beat_us: int = 0
     worker: str | None = None
-    progress: Raw | None = None
+    progress: Raw = NOTHING
     endings: int = 0
     ended: int = 0
     finished_us: int = 0
-    result: Raw | None = None
+    result: Raw = NOTHING
     error: str | None = None
     archived: bool = False
     history: tuple[Attempt, ...] = ()

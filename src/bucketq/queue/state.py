@@ -543,9 +543,8 @@ def _keeps(row: QueueRow) -> tuple[int | None, int, int]:
 def _keep_ms(queue: QueueRow, run: Run) -> int | None:
     if run.status == "dead":
         return queue.retention_ms
-    return queue.result_ttl_ms if run.result is not None else queue.keep_finished_ms
+    return queue.result_ttl_ms if run.result else queue.keep_finished_ms
 
 
 def _record_bytes(job: Job, run: Run) -> int:
-    result = len(run.result) if run.result is not None else 0
-    return len(job.payload) + result + ENDING_BYTES
+    return len(job.payload) + len(run.result) + ENDING_BYTES

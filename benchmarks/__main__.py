@@ -57,6 +57,8 @@ def main() -> int:
     """0 whatever was reached: a noisy machine is no error."""
     arguments = _arguments()
     console = Console()
+    if not console.is_terminal:
+        console.width = 150
     benches = [BENCHES[name] for name in arguments.only or BENCHES]
     arguments.dir.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=arguments.dir, prefix="bench-") as folder:
@@ -69,7 +71,9 @@ def main() -> int:
     report.show(console, found)
     path = report.LOCAL / "latest.json" if arguments.quick or arguments.only else report.MEASURED
     report.write(path, conditions, found)
-    console.print(f"{conditions.python}, {conditions.cores} cores, load {conditions.load}; figures in {path}")
+    console.print(
+        f"{conditions.python}, {conditions.cores} cores, load {conditions.load}; figures in {path}", soft_wrap=True
+    )
     return 0
 
 

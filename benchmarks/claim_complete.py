@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import bucketq
 from benchmarks.figures import Bench, Effort, Figure, median
@@ -25,7 +26,7 @@ TARGET = 5_000
 class Line:
     """A queue that is drained by workers and refilled as they go."""
 
-    def __init__(self, queue: bucketq.Queue[str]) -> None:
+    def __init__(self, queue: bucketq.Queue[Any]) -> None:
         self._queue = queue
         self._completed = 0
         self._refill = asyncio.Semaphore(0)
@@ -57,7 +58,7 @@ def payloads(count: int) -> list[str]:
 async def _drain(folder: str, jobs: int) -> float:
     """Jobs a second."""
     async with bucketq.connect(f"file://{folder}") as client:
-        queue = client.queue("mail", str)
+        queue = client.queue("mail")
         await queue.push_many(payloads(WAITING))
         began = time.perf_counter()
         await Line(queue).drain(jobs)

@@ -50,8 +50,7 @@ def run(effort: Effort) -> list[Figure]:
     # a spawned interpreter: it must not begin with what this one has loaded and freed
     done = subprocess.run([sys.executable, "-m", __name__, str(jobs)], capture_output=True, text=True, check=True)
     found = msgspec.json.decode(done.stdout, type=dict[str, float])
-    note = f"of 100 bytes; peak while loading {found['peak_mb']:,.0f}; with the inline encoder's rows "
-    note += f"{found['with_inline_encoder_mb']:,.0f}"
+    note = f"peak; payloads of 100 bytes; {found['with_inline_encoder_mb']:,.0f} with inline mode's encoded rows"
     target = TARGET_MB * jobs / JOBS
     return [Figure(f"memory of {jobs:,} waiting jobs", found["peak_mb"], "MB", target, True, note, found)]
 

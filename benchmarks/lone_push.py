@@ -71,6 +71,8 @@ def run(effort: Effort) -> list[Figure]:
 
 def _figure(name: str, pushed: list[float], replaced: list[float]) -> Figure:
     details = {
+        "push_p10_ms": 1_000 * quantile(pushed, 0.1),
+        "plain_p10_ms": 1_000 * quantile(replaced, 0.1),
         "push_p50_ms": 1_000 * median(pushed),
         "push_p99_ms": 1_000 * quantile(pushed, 0.99),
         "plain_p50_ms": 1_000 * median(replaced),

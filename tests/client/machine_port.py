@@ -13,7 +13,8 @@ from bucketq.errors import BucketqError
 from bucketq.queue import commands as c
 from bucketq.queue.answers import AwaitArchive, JobInfo, Partial
 from bucketq.queue.machine import Machine
-from bucketq.queue.state import Root, State
+from bucketq.queue.snapshot import Root
+from bucketq.queue.state import State
 
 
 class MachinePort:

@@ -14,7 +14,7 @@ async def test_claims_come_one_by_one_for_ever(client, clock):
     mail = client.queue("mail")
     seen: list[int] = []
 
-    async def work():
+    async def work() -> None:
         async for claim in mail.claims(n=2):
             async with claim:
                 seen.append(claim.payload)

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.metadata
 
 import pytest
 
 import bucketq
+from bucketq import errors
 from bucketq.errors import BrokerUnavailable, BucketqError, SettingInvalid, StoreError
 from bucketq.store.base import Version
 
@@ -84,13 +84,13 @@ async def test_a_store_that_ignores_conditions_is_refused_unless_told_not_to_loo
 @pytest.mark.parametrize("url", ["http://h:1", "https://h", "grpc://h:1", "grpcs://h", "HTTP://h"])
 def test_a_brokers_address_is_refused_for_now(url):
     with pytest.raises(SettingInvalid, match="not available in this version"):
-        bucketq.connect(url)
+        _ = bucketq.connect(url)
 
 
 @pytest.mark.parametrize("target", [None, 5, b"memory://", object()])
 def test_what_is_neither_url_nor_store_is_refused(target):
-    with pytest.raises(SettingInvalid, match="a URL .* or a Store"):
-        bucketq.connect(target)
+    with pytest.raises(SettingInvalid, match=r"a URL .* or a Store"):
+        _ = bucketq.connect(target)
 
 
 @pytest.mark.parametrize("url", ["mail", "ftp://x", ""])
@@ -101,7 +101,7 @@ async def test_an_unknown_url_is_refused(url):
 
 def test_a_bad_setting_is_refused_at_once():
     with pytest.raises(SettingInvalid, match="did you mean 'commit_interval'"):
-        bucketq.connect("memory://", commit_intervall=1)  # type: ignore[call-arg]
+        _ = bucketq.connect("memory://", commit_intervall=1)  # type: ignore[call-arg]
     with pytest.raises(SettingInvalid, match="did you mean 'commit_interval'"):
         bucketq.connect_sync("memory://", commit_intervall=1)  # type: ignore[call-arg]
 
@@ -121,23 +121,11 @@ async def test_a_setting_from_the_environment_counts(monkeypatch):
 async def test_closing_answers_a_waiting_claim():
     client = await bucketq.connect("memory://")
     waiting = asyncio.create_task(client.queue("mail").claim(wait=600))
-    while (await client.queues()) is None:
-        pass
+    await client.queues()
     await client.close()
-    try:
-        assert await waiting == []
-    except BucketqError as error:
-        assert "closed" in str(error)
+    assert await waiting == []
 
 
 def test_every_error_is_public():
-    from bucketq import errors
-
     kinds = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, BucketqError)}
     assert kinds <= set(bucketq.__all__)
-
-
-def test_the_version_is_known_without_an_installation(monkeypatch):
-    assert bucketq.__version__.count(".") == 2
-    with pytest.raises(importlib.metadata.PackageNotFoundError):
-        importlib.metadata.version("bucketq-that-is-not-installed")

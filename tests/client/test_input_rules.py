@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any, cast
 
 import pytest
 
@@ -11,6 +13,8 @@ import bucketq
 from bucketq.client import checks
 from bucketq.errors import SettingInvalid
 from bucketq.queue import commands as c
+
+Call = Callable[[], Any]
 
 NAMES_BAD = ["", ".a", "-a", "_a", "a b", "a/b", "ä", "a\n", "x" * 101, None, 5, b"mail", "\ud800"]
 TEXTS_BAD = ["", "x" * 257, "a\x00", "a\nb", "\x7f", "\x9f", "\u2028", "\ud800", 5, b"x", True]
@@ -55,12 +59,13 @@ async def test_a_good_queue_name_is_taken(client, name):
 )
 async def test_a_bad_option_of_a_push_is_refused(client, tap, option, value, rule):
     mail = client.queue("mail")
-    for push in (
+    calls: list[Call] = [
         lambda: mail.push(1, **{option: value}),
         lambda: mail.push_many([1], **{option: value}),
         lambda: mail.push_many([bucketq.Push(1, **{option: value})]),
         lambda: client.transact([bucketq.PushTo("mail", 1, **{option: value})]),
-    ):
+    ]
+    for push in calls:
         with pytest.raises(SettingInvalid, match=rule):
             await push()
     assert tap.seen == []
@@ -116,7 +121,7 @@ async def test_good_options_arrive_in_the_commands_units(client, tap):
 )
 async def test_a_bad_option_of_a_claim_is_refused(client, tap, option, value, rule):
     mail = client.queue("mail")
-    calls = [lambda: mail.claim(**{option: value}), lambda: client.claim(["mail"], **{option: value})]
+    calls: list[Call] = [lambda: mail.claim(**{option: value}), lambda: client.claim(["mail"], **{option: value})]
     if option != "wait":
         calls.append(lambda: mail.claims(**{option: value}))
     for call in calls:
@@ -127,7 +132,7 @@ async def test_a_bad_option_of_a_claim_is_refused(client, tap, option, value, ru
 
 @pytest.mark.parametrize("queues", [[], [""], ["a", None], 5, [b"mail"], [f"q{i}" for i in range(1_001)]])
 async def test_bad_queues_of_a_claim_are_refused(client, tap, queues):
-    with pytest.raises(SettingInvalid, match="queues? must be"):
+    with pytest.raises(SettingInvalid, match=r"queues? must be"):
         await client.claim(queues)
     assert tap.seen == []
 
@@ -171,7 +176,7 @@ async def test_a_bad_option_of_a_listing_is_refused(client, tap, options, rule):
 
 async def test_other_bad_arguments_are_refused(client, tap):
     mail = client.queue("mail")
-    for call, rule in [
+    calls: list[tuple[Call, str]] = [
         (lambda: mail.purge(status="gone"), "status must be one of"),
         (lambda: mail.stats(group=""), "group must be"),
         (lambda: mail.subscribe("a b"), "group must be"),
@@ -182,9 +187,10 @@ async def test_other_bad_arguments_are_refused(client, tap):
         (lambda: mail.unschedule(""), "schedule must be"),
         (lambda: mail.complete_many(["x"]), "this must be a claim"),
         (lambda: client.transact(["x"]), "transact takes Complete, Fail, Release and PushTo"),
-        (lambda: client.transact([bucketq.Complete("x")]), "this must be a claim"),
+        (lambda: client.transact([bucketq.Complete(cast("Any", "x"))]), "this must be a claim"),
         (lambda: client.transact([bucketq.PushTo("a b", 1)]), "queue must be"),
-    ]:
+    ]
+    for call, rule in calls:
         with pytest.raises(SettingInvalid, match=rule):
             await call()
     assert tap.seen == []

@@ -99,7 +99,11 @@ class Table(dict):  # type: ignore[type-arg]
         ({"1": "a", 1: "b"}, "payload", "not text"),
         ({None: "a"}, "payload", "not text"),
         ({"at": (1, 2)}, r"payload\['at'\]", "make it a list"),
-        ({"at": datetime(2026, 1, 1, tzinfo=UTC)}, r"payload\['at'\]", "datetime would not come back.*give the queue a type"),
+        (
+            {"at": datetime(2026, 1, 1, tzinfo=UTC)},
+            r"payload\['at'\]",
+            "would not come back.*give the queue a type",
+        ),
         ({"data": b"x"}, r"payload\['data'\]", "bytes can only be the whole payload"),
         (bytearray(b"x"), "payload", "bytes can only be the whole payload"),
         ({1, 2}, "payload", "a set would not"),
@@ -158,5 +162,5 @@ def test_too_large_says_both_sizes():
 
 
 def test_results_may_not_be_bytes():
-    with pytest.raises(PayloadInvalid, match="^result: bytes"):
+    with pytest.raises(PayloadInvalid, match=r"^result: bytes"):
         encoded("result", b"x", 100)

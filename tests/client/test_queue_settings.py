@@ -10,6 +10,8 @@ from bucketq.client.changes import queue_changes
 from bucketq.errors import SettingInvalid
 from bucketq.queue.rows import Backoff, QueueRow
 
+LIMITS = ("max_running", "max_running_per_key", "max_waiting")
+
 
 def test_every_setting_becomes_a_field_of_the_row():
     changes = queue_changes(
@@ -69,7 +71,7 @@ def test_a_backoff_may_be_said_in_three_ways(given, kept):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *((limit, bad) for limit in ("max_running", "max_running_per_key", "max_waiting") for bad in (0, -1, 1.0, True)),
+        *((limit, bad) for limit in LIMITS for bad in (0, -1, 1.0, True)),
         *(("max_attempts", bad) for bad in (0, 1_001, True, None, 2.0, "5")),
         *(("lease", bad) for bad in (0, -1, 0.05, 700_000, math.nan, math.inf, True, None, "30")),
         *(("rate", bad) for bad in (0, -1, math.nan, math.inf, True, "fast", "10/d", "-1/s", "0/s", 0.0001, 10**400)),
@@ -93,7 +95,7 @@ def test_an_impossible_value_is_refused_with_the_rule(name, value):
 
 
 def test_an_unknown_setting_names_the_known_ones_and_the_nearest():
-    with pytest.raises(SettingInvalid, match="'max_runing'; did you mean 'max_running'.*keep_finished, lease"):
+    with pytest.raises(SettingInvalid, match=r"'max_runing'; did you mean 'max_running'.*keep_finished, lease"):
         queue_changes(max_runing=1)
     with pytest.raises(SettingInvalid, match="did you mean 'factor'"):
         queue_changes(backoff={"facter": 2})

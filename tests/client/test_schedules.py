@@ -48,7 +48,8 @@ async def test_a_bad_name_or_payload_is_refused(client, tap):
 
 async def test_a_schedule_makes_jobs_and_can_be_removed(client, clock):
     mail = client.queue("mail")
-    made = await mail.schedule("tick", {"a": 1}, every=60, priority=2, key="k", ttl=1.5, max_attempts=3, headers={"h": "v"})
+    options = {"priority": 2, "key": "k", "ttl": 1.5, "max_attempts": 3, "headers": {"h": "v"}}
+    made = await mail.schedule("tick", {"a": 1}, every=60, **options)
     assert (made.name, made.queue, made.every, made.cron, made.payload) == ("tick", "mail", 60.0, None, {"a": 1})
     assert (made.priority, made.key, made.ttl, made.max_attempts, made.headers) == (2, "k", 1.5, 3, {"h": "v"})
     assert made.next_at is not None

@@ -12,7 +12,8 @@ from bucketq.errors import BucketqError, JobNotFound, LeaseLost, QueueFull, Sett
 async def test_a_pushed_job_shows_what_it_is(client, clock):
     mail = client.queue("mail")
     now = datetime.fromtimestamp(clock.wall_us() / 1e6, UTC)
-    job = await mail.push({"a": 1}, priority=3, key="k", delay=10, headers={"h": "v"}, ttl=60, max_attempts=2, dedup="d")
+    options = {"priority": 3, "key": "k", "dedup": "d", "headers": {"h": "v"}, "max_attempts": 2}
+    job = await mail.push({"a": 1}, delay=10, ttl=60, **options)
     assert (job.queue, job.payload, job.priority, job.key, job.dedup) == ("mail", {"a": 1}, 3, "k", "d")
     assert (job.status, job.attempt, job.max_attempts, job.headers) == ("scheduled", 0, 2, {"h": "v"})
     assert job.pushed_at == now

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
 from contextlib import suppress
-from functools import wraps
+from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
 from bucketq.client.claim import Claim, as_claim
 from bucketq.client.client import Client
-from bucketq.client.connect import Opening, connect
+from bucketq.client.connect import connect
 from bucketq.client.job import Job
 from bucketq.client.queue import Queue
 from bucketq.client.taking import give_back
@@ -33,14 +33,10 @@ def connect_sync(url: str | Store, *, clock: Clock | None = None, **settings: Un
     opening = connect(url, clock=clock, **settings)
     thread = LoopThread()
     try:
-        return SyncClient(thread.run(_opened(opening), Client.close), thread)
+        return SyncClient(thread.run(opening._open, Client.close), thread)
     except BaseException:
         thread.stop()
         raise
-
-
-async def _opened(opening: Opening) -> Client:
-    return await opening
 
 
 class _Twin(Protocol[A]):
@@ -68,7 +64,7 @@ class Verb(Generic[A, P, R]):
 
         @wraps(method)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            return twin._thread.run(method(twin._inner, *args, **kwargs))
+            return twin._thread.run(lambda: method(twin._inner, *args, **kwargs))
 
         return call
 
@@ -113,13 +109,13 @@ class SyncClaim(Generic[T]):
         self._inner.set_result(result)
 
     def __enter__(self) -> Self:
-        self._thread.run(self._inner._begin_work())
+        self._thread.run(self._inner._begin_work)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._thread.run(self._inner._end_work(error))
+        self._thread.run(lambda: self._inner._end_work(error))
 
     def __repr__(self) -> str:
         return repr(self._inner)
@@ -166,7 +162,7 @@ class SyncQueue(Generic[T]):
         auto_complete: bool = False,
     ) -> list[SyncClaim[T]]:
         """As `Queue.claim`. What an interrupted caller would have got is given back."""
-        work = self._inner.claim(n, wait, lease, worker, group, key, auto_complete)
+        work = partial(self._inner.claim, n, wait, lease, worker, group, key, auto_complete)
         return _twins(self._thread.run(work, give_back), self._thread)
 
     def claims(
@@ -183,7 +179,8 @@ class SyncQueue(Generic[T]):
 
     def complete_many(self, claims: Iterable[SyncClaim[T]]) -> list[BucketqError | None]:
         """As `Queue.complete_many`: for each claim, in order, None or its error."""
-        return self._thread.run(self._inner.complete_many([as_claim(claim) for claim in claims]))
+        found = [as_claim(claim) for claim in claims]
+        return self._thread.run(lambda: self._inner.complete_many(found))
 
     def __repr__(self) -> str:
         return repr(self._inner)
@@ -220,14 +217,14 @@ class SyncClient:
         auto_complete: bool = False,
     ) -> list[SyncClaim[Any]]:
         """As `Client.claim`. What an interrupted caller would have got is given back."""
-        work = self._inner.claim(queues, n, wait, lease, worker, group, key, auto_complete)
+        work = partial(self._inner.claim, queues, n, wait, lease, worker, group, key, auto_complete)
         return _twins(self._thread.run(work, give_back), self._thread)
 
     def close(self) -> None:
         """Answer every call under way, of all threads, and end the client's thread. Again: does nothing."""
         try:
             with suppress(Stopped):
-                self._thread.run(self._inner.close())
+                self._thread.run(self._inner.close)
         finally:
             self._thread.stop()
 
@@ -251,12 +248,12 @@ async def _next(claims: AsyncGenerator[Claim[T], None]) -> Claim[T]:
 def _each(claims: AsyncGenerator[Claim[T], None], thread: LoopThread) -> Generator[SyncClaim[T], None, None]:
     try:
         while True:
-            yield SyncClaim(thread.run(_next(claims), Claim.release), thread)
+            yield SyncClaim(thread.run(partial(_next, claims), Claim.release), thread)
     except GeneratorExit:
         # a loop that was abandoned may be collected in any thread, even the client's own; that one closes it by itself
         if not thread.is_current():
             with suppress(BucketqError):
-                thread.run(_closed(claims))
+                thread.run(partial(_closed, claims))
         raise
 
 

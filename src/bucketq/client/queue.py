@@ -251,8 +251,8 @@ class Queue(Generic[T]):
         return Schedule(await self._session.port.call(c.PutSchedule(row)), self._codec)
 
     async def unschedule(self, name: str) -> bool:
-        """Remove a schedule, by the name that no other schedule of the bucket has; whether there was one."""
-        there: bool = await self._session.port.call(c.RemoveSchedule(checks.name("schedule", name)))
+        """Remove a schedule of this queue; whether there was one of that name."""
+        there: bool = await self._session.port.call(c.RemoveSchedule(checks.name("schedule", name), self.name))
         return there
 
     async def schedules(self) -> list[Schedule[T]]:

@@ -13,6 +13,7 @@ from bucketq.errors import BucketqError
 
 R = TypeVar("R")
 
+Work = Callable[[], Coroutine[Any, Any, R]]
 Undo = Callable[[R], Awaitable[object]]
 Tasks = set[asyncio.Task[None]]
 
@@ -44,16 +45,17 @@ class LoopThread:
         self._thread = threading.Thread(target=self._serve, name="bucketq", daemon=True)
         self._thread.start()
 
-    def run(self, work: Coroutine[Any, Any, R], undo: Undo[R] | None = None) -> R:
-        """Wait for `work` and return its result. A caller that is interrupted while it waits cancels it; if there is
-        a result all the same, `undo` gets it. Raises `BucketqError` once stopped."""
+    def run(self, work: Work[R], undo: Undo[R] | None = None) -> R:
+        """Do `work` on the loop, wait for it and return its result. A caller that is interrupted while it waits cancels
+        it; if there is a result all the same, `undo` gets it. Raises `BucketqError` once stopped."""
         call = _Call(work, undo)
         try:
-            self._submit(call.start, call)
+            self._submit(call.start)
             return call.wait()
         except BaseException:
             if not call.taken:
-                self._abandon(call)
+                with suppress(BucketqError):  # whoever stops the thread waits for what is under way
+                    self._submit(call.abandon)
             raise
         finally:
             del call  # it holds the error, which holds this frame
@@ -70,7 +72,7 @@ class LoopThread:
             self._loop.call_soon_threadsafe(self._stopped.set)
             self._thread.join()
 
-    def _submit(self, step: Callable[[Tasks], None], call: _Call[Any]) -> None:
+    def _submit(self, step: Callable[[Tasks], None]) -> None:
         with self._lock:
             if os.getpid() != self._pid:
                 raise BucketqError("this client was opened before a fork: open one in each process, after it")
@@ -78,15 +80,7 @@ class LoopThread:
                 raise Stopped("the client is closed: connect again")
             if self.is_current():
                 raise BucketqError("a blocking call inside the client's own thread would wait for itself")
-            call.submitted = True
             self._loop.call_soon_threadsafe(step, self._tasks)
-
-    def _abandon(self, call: _Call[Any]) -> None:
-        if not call.submitted:
-            call.close()
-            return
-        with suppress(Stopped):  # whoever stops the thread waits for what is under way
-            self._submit(call.abandon, call)
 
     def _serve(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
@@ -99,11 +93,11 @@ class LoopThread:
 
 
 class _Call(Generic[R]):
-    """A coroutine that a thread waits for."""
+    """Work on the loop that a thread waits for."""
 
-    __slots__ = ("_answered", "_error", "_result", "_task", "_undo", "_work", "submitted", "taken")
+    __slots__ = ("_answered", "_error", "_result", "_task", "_undo", "_work", "taken")
 
-    def __init__(self, work: Coroutine[Any, Any, R], undo: Undo[R] | None) -> None:
+    def __init__(self, work: Work[R], undo: Undo[R] | None) -> None:
         self._work = work
         self._undo = undo
         self._task: asyncio.Task[None] | None = None
@@ -111,7 +105,6 @@ class _Call(Generic[R]):
         self._error: BaseException | None = None
         self._answered = threading.Lock()
         self._answered.acquire()
-        self.submitted = False
         self.taken = False
         """Whether the answer is an error, and the caller has it."""
 
@@ -124,21 +117,15 @@ class _Call(Generic[R]):
             raise self._error
         return self._result
 
-    def close(self) -> None:
-        """It was never started."""
-        self._work.close()
-
     def start(self, tasks: Tasks) -> None:
         """On the loop."""
         self._task = _spawn(self._run(), tasks)
-        # one that is cancelled before its first step has not touched its coroutine
-        self._task.add_done_callback(lambda task: self._work.close())
 
     def abandon(self, tasks: Tasks) -> None:
         """On the loop: nobody takes the answer."""
         if self._task is None:
-            self._work.close()
-        elif self._result is _UNSET:
+            return
+        if self._result is _UNSET:
             self._task.cancel()
             self._task.add_done_callback(lambda task: self._take_back(tasks))
         else:
@@ -146,7 +133,7 @@ class _Call(Generic[R]):
 
     async def _run(self) -> None:
         try:
-            self._result = await self._work
+            self._result = await self._work()
         except asyncio.CancelledError:
             self._error = Stopped("the client was closed during this call")
         except BaseException as error:

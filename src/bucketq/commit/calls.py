@@ -115,5 +115,8 @@ class Waiting:
     def first(self, wish: Wish) -> Call | None:
         return next(iter(self._calls.get(wish, ())), None)
 
-    def all(self) -> list[Call]:
-        return [call for calls in self._calls.values() for call in calls]
+    def take_all(self) -> list[Call]:
+        taken = [call for calls in self._calls.values() for call in calls]
+        self._calls.clear()
+        self._wishes.clear()
+        return taken

@@ -16,7 +16,7 @@ from typing import Any
 from bucketq.clock import SECOND_US, Clock
 from bucketq.commit.calls import Call, Waiting, Wish, weight
 from bucketq.commit.upkeep import Upkeep
-from bucketq.errors import BucketqError, Conflict, OutcomeUnknown, StateCorrupt, StoreError
+from bucketq.errors import BucketqError, Conflict, OutcomeUnknown, StateCorrupt, StoreError, StoreStopped
 from bucketq.journal.document import Document
 from bucketq.journal.inline import Commit, InlineJournal, Landed
 from bucketq.queue import commands as c
@@ -48,6 +48,7 @@ class Committer:
         self._pending: deque[Call] = deque()
         self._waiting = Waiting()
         self._wake = asyncio.Event()
+        self._hurry = asyncio.Event()
         self._hinted = False
         self._stale = False
         self._troubled = False
@@ -68,6 +69,8 @@ class Committer:
         document = await self._journal.read()
         if document is not None:
             self._load(document)
+            if self._leases_over():  # by wall clock; the first claim shall find them
+                await self._turn()
         self._upkeep.rest()
         self._task = asyncio.create_task(self._run(), name="bucketq-committer")
 
@@ -106,8 +109,8 @@ class Committer:
         if self._task is None or self._closing:
             return
         self._closing = True
-        for call in self._waiting.all():
-            self._waiting.remove(call)
+        self._hurry.set()
+        for call in self._waiting.take_all():
             call.answer = []
             call.finish()
         with suppress(Exception):
@@ -182,34 +185,51 @@ class Committer:
     async def _pace(self) -> None:
         """Space writes out if asked to; and let others have their turn when they were seen."""
         wait_us = self._next_write_us - self._clock.mono_us()
-        if wait_us > 0 and not self._closing:
-            await self._clock.sleep(wait_us / SECOND_US)
+        if wait_us <= 0 or self._closing:
+            return
+        timer = self._clock.call_later(wait_us / SECOND_US, self._hurry.set)
+        await self._hurry.wait()
+        self._hurry.clear()
+        timer.cancel()
 
     async def _turn(self) -> None:
         calls = self._take()
         due = self._upkeep.take_due()
+        await self._stage(calls, due)
+        if self._leases_over():
+            await self._stage([], due=True, leases=True)
+        self._upkeep.rest()
+        if self._pending:
+            self.wake()
+
+    async def _stage(self, calls: list[Call], due: bool, leases: bool = False) -> None:
+        """One batch. Leases are ended in a batch of their own, after that of the callers, whose heartbeats come first,
+        and after a look at what is stored: whoever can't reach the store has not seen that they were not renewed."""
         try:
-            await self._look()
-            await self._commit_batch(calls, due)
+            looked = await self._look(leases)
+            await self._commit_batch(calls, due, looked, leases)
         except BucketqError as error:
             self._lose_touch()
+            if isinstance(error, StateCorrupt | StoreStopped):
+                calls += self._waiting.take_all()
             for call in calls:
                 call.fail(error)
             self._upkeep.failed(error)
         except BaseException:
             self.again(calls)  # so that whoever cleans up finds them
             raise
-        self._upkeep.rest()
-        if self._pending:
-            self.wake()
 
-    async def _look(self) -> None:
-        """Read what is stored if there is reason to think that it is not what is in memory."""
-        if not (self._hinted or self._stale):
-            return
+    async def _look(self, anyhow: bool = False) -> bool:
+        """Read what is stored if there is reason to think that it is not what is in memory. Whether it was read."""
+        if not (self._hinted or self._stale or anyhow):
+            return False
         self._hinted = False
         await self._read(anew=self._stale)
         self._stale = False
+        return True
+
+    def _leases_over(self) -> bool:
+        return self.state.leases.next_us() <= self._clock.mono_us()
 
     async def _read(self, anew: bool = False) -> bool:
         """Whether something was stored that is not what was in memory; now it is."""
@@ -233,15 +253,18 @@ class Committer:
                 calls.append(call)
         return calls
 
-    async def _commit_batch(self, calls: list[Call], due: bool) -> None:
-        """Decide the calls until a batch of them is durable, or nothing is left to make durable."""
+    async def _commit_batch(self, calls: list[Call], due: bool, looked: bool, leases: bool) -> None:
+        """Decide the calls until a batch of them is durable, or nothing is left to make durable. An answer that changes
+        nothing is given on what was read after the call arrived."""
         deadline_us = self._clock.mono_us() + int(self._settings.conflict_timeout_s * SECOND_US)
         while True:
-            self._decide(calls, due)
+            self._decide(calls, due, leases)
             if not self._machine.events:
                 self._machine.rollback()
-                if calls and await self._read():  # answers that changed nothing are given on what is stored now
-                    continue
+                if calls and not looked:
+                    looked = True
+                    if await self._read():
+                        continue
                 self._answer(calls)
                 return
             try:
@@ -251,10 +274,12 @@ class Committer:
                 due = False
                 if not calls:
                     return
+                looked = await self._look()
                 continue
             if landed:
                 self._answer(calls)
                 return
+            looked = True
             if self._clock.mono_us() > deadline_us:
                 raise Conflict(f"others kept committing first for {self._settings.conflict_timeout_s:g} s; try again")
 
@@ -282,14 +307,14 @@ class Committer:
         self._touched_us = now_us
         self._troubled = False
 
-    def _decide(self, calls: list[Call], due: bool) -> None:
+    def _decide(self, calls: list[Call], due: bool, leases: bool) -> None:
         machine = self._machine
         machine.begin(self.now_us(), self._clock.mono_us(), self._rng.random)
         for call in calls:
             self._decide_one(call)
         self._serve(calls)
         if due or machine.events:
-            machine.decide_due()
+            machine.decide_due(leases=leases)
             self._upkeep.decide(machine)
             self._serve(calls)
 
@@ -432,9 +457,9 @@ class Committer:
     def _die(self, error: BaseException) -> None:
         self._dead = error
         told = error if isinstance(error, Exception) else BucketqError(f"the committer was stopped: {error!r}")
-        for call in (*self._pending, *self._waiting.all()):
+        for call in (*self._pending, *self._waiting.take_all()):
             call.fail(told)
         self._pending.clear()
-        self._upkeep.failed(told)
+        self._upkeep.die(told)
         if self._watch is not None:
             self._watch.cancel()

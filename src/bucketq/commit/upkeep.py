@@ -17,11 +17,12 @@ from bucketq.clock import SECOND_US, Clock, Timer
 from bucketq.commit.archivist import SEAL_AGE_US, SEAL_BYTES, SEAL_ENDINGS, Archivist
 from bucketq.commit.calls import Call
 from bucketq.errors import BucketqError
-from bucketq.journal.archive import endings_of
+from bucketq.journal.archive import Ending, endings_of
 from bucketq.journal.layout import segment_folder
 from bucketq.queue import commands as c
 from bucketq.queue import events as e
 from bucketq.queue.machine import Machine
+from bucketq.queue.rows import Segment
 from bucketq.settings import Settings
 from bucketq.store.base import Store
 
@@ -54,6 +55,9 @@ class Upkeep:
         self._ended_here = False
         self._archiving: asyncio.Task[None] | None = None
         self._adopting: tuple[int, Timer] | None = None
+        self._retry: Timer | None = None
+        self._dead: Exception | None = None
+        self._closing = False
         self._sealed_here = 0
         self._written = 0
         self._prune_at_us = clock.mono_us() + int(rng.random() * 60 * SECOND_US)
@@ -63,7 +67,7 @@ class Upkeep:
     # -- in a turn
 
     def take_due(self) -> bool:
-        due, self._due = self._due or bool(self._flushes), False
+        due, self._due = self._due or self._wants_seal, False
         return due
 
     def decide(self, machine: Machine) -> None:
@@ -80,7 +84,7 @@ class Upkeep:
         count = state.next_ending - 1 - state.sealed_last
         if not count:
             return False
-        if count >= SEAL_ENDINGS or state.unsealed_bytes >= self._seal_bytes or self._parked or self._flushes:
+        if count >= SEAL_ENDINGS or state.unsealed_bytes >= self._seal_bytes or self._wants_seal:
             return True
         return machine.now_us >= self._seal_at_us()
 
@@ -110,6 +114,8 @@ class Upkeep:
         """Nothing could be done now: whoever waits for the archive is told, and upkeep pauses for a while."""
         self._not_before_us = self._clock.mono_us() + int(FAILED_PAUSE_S * SECOND_US)
         self._timer_for = (maxsize, maxsize)
+        if self._retry is None and not self.closed:
+            self._retry = self._clock.call_later(FAILED_PAUSE_S, self._try_again)
         flushes, self._flushes = self._flushes, []
         for flush in flushes:
             if not flush.done():
@@ -117,6 +123,17 @@ class Upkeep:
         parked, self._parked = self._parked, []
         for call in parked:
             call.fail(error)
+
+    @property
+    def _wants_seal(self) -> bool:
+        """Whether somebody waits for what has ended to be archived. At a close that is so for what ended here."""
+        return bool(self._parked or (self._flushes and (self._ended_here or not self._closing)))
+
+    def die(self, error: Exception) -> None:
+        """Nothing will be done any more."""
+        self._dead = error
+        self.failed(error)
+        self._cancel_timers()
 
     def park(self, call: Call) -> None:
         """A call has to wait until what has ended is archived."""
@@ -135,9 +152,10 @@ class Upkeep:
             parked, self._parked = self._parked, []
             if parked:
                 self._owner.again(parked)
-            if not parked and not self._owner.busy:
+        if not self._wants_seal or not state.endings:
+            if not self._owner.busy:
                 self._flushed()
-        elif (self._parked or self._flushes) and state.segment is None:  # the rest is sealed next
+        elif state.segment is None:  # the rest is sealed next
             self._due = True
             self._owner.wake()
         self._set_timer()
@@ -157,11 +175,21 @@ class Upkeep:
         if segment.k == self._written:
             self._due = True
             self._owner.wake()
-        elif segment.k == self._sealed_here or self._parked or self._flushes:
-            self._archiving = asyncio.create_task(self._archive(), name="bucketq-archive")
+        elif segment.k == self._sealed_here or self._wants_seal:
+            state = self._owner.state
+            work = self._archive(state.tag, segment, endings_of(state, segment))
+            self._archiving = asyncio.create_task(work, name="bucketq-archive")
         elif self._adopting is None or self._adopting[0] != segment.k:
             delay_s = ADOPT_MIN_S + self._rng.random() * (ADOPT_MAX_S - ADOPT_MIN_S)
             self._adopting = (segment.k, self._clock.call_later(delay_s, lambda: self._adopt(segment.k)))
+
+    def _try_again(self) -> None:
+        """A while after a failure: take a turn, to see what claims that wait have missed and go on with the segment.
+        (Not here: in the middle of a turn the state has a batch that may never be.)"""
+        self._retry = None
+        if self._owner.has_waiting:
+            self._owner.look_again()
+        self._owner.wake()
 
     def _adopt(self, k: int) -> None:
         """Whoever sealed it may be gone: if it is still there when we look, it is ours to write."""
@@ -169,23 +197,16 @@ class Upkeep:
         self._adopting = None
         self._owner.look_again()
 
-    async def _archive(self) -> None:
-        state = self._owner.state
-        segment = state.segment
+    async def _archive(self, tag: str, segment: Segment, endings: list[Ending]) -> None:
         try:
-            if segment is not None:
-                await self._archivist.write(state.tag, segment, endings_of(state, segment))
-                self._written = segment.k
-        except BucketqError as error:
-            self.failed(error)
-            self._clock.call_later(FAILED_PAUSE_S, self._go_on)
+            await self._archivist.write(tag, segment, endings)
+            self._written = segment.k
+            self._due = True
+            self._owner.wake()
         except Exception as error:
             self.failed(error)
         finally:
             self._archiving = None
-        if segment is not None and self._written == segment.k:
-            self._due = True
-            self._owner.wake()
 
     def _set_timer(self) -> None:
         """One timer, for the earliest of what will be due. A target keeps its delay until it changes."""
@@ -220,6 +241,8 @@ class Upkeep:
 
     async def flush(self) -> None:
         """Do all that is due, seal everything that has ended, and wait until it is in the archive."""
+        if self._dead is not None:
+            raise self._dead
         flush: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._flushes.append(flush)
         self._due = True
@@ -250,15 +273,18 @@ class Upkeep:
             await self.prune()
 
     async def close(self) -> None:
-        """At a clean close, what ended here is archived."""
+        """At a clean close everybody is answered, and what ended here is archived."""
+        self._closing = True
         try:
-            if self._ended_here or self._owner.busy or self._parked:
-                await self.flush()
+            await self.flush()
         finally:
             self.closed = True
-            for timer in (self._timer, self._adopting[1] if self._adopting else None):
-                if timer is not None:
-                    timer.cancel()
+            self._cancel_timers()
             for task in (self._archiving, self._pruning):
                 if task is not None:
                     await asyncio.wait([task])
+
+    def _cancel_timers(self) -> None:
+        for timer in (self._timer, self._retry, self._adopting[1] if self._adopting else None):
+            if timer is not None:
+                timer.cancel()

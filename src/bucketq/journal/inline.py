@@ -14,7 +14,7 @@ from bucketq.errors import Conflict, OutcomeUnknown, StateCorrupt, StoreError, S
 from bucketq.journal.document import Document, Head, InlineEncoder, decode
 from bucketq.journal.layout import QUEUE_KEY
 from bucketq.queue.state import State
-from bucketq.store.base import Object, Store, Version
+from bucketq.store.base import Store, Version
 
 T = TypeVar("T")
 RETRY_FIRST_S = 0.02
@@ -51,6 +51,7 @@ class InlineJournal:
         self._patience_us = int(patience_s * SECOND_US)
         self._version: Version | None = None
         self._head: Head | None = None
+        self._seen: tuple[Version, Head] | None = None
         self._encoder = InlineEncoder()
         self.bytes_written = 0
 
@@ -61,17 +62,21 @@ class InlineJournal:
             if self._version is not None:
                 raise StateCorrupt(QUEUE_KEY, "is gone; restore it from a backup, or close and start a new queue")
             return None
-        return None if found.version == self._version and not anew else self._accept(found)
-
-    def _accept(self, found: Object) -> Document:
+        if found.version == self._version and not anew:
+            return None
         document = decode(found.data)
-        self._version = found.version
-        self._head = document.head
+        self._seen = (found.version, document.head)
         return document
 
     def remember(self, state: State) -> None:
-        """The state in memory was loaded from what was read last."""
+        """The state in memory is now the one that was read last."""
+        self._accept_seen()
         self._encoder.remember(state)
+
+    def _accept_seen(self) -> None:
+        """Only here: the version that writes are conditional on is always that of the state in memory."""
+        if self._seen is not None:
+            self._version, self._head = self._seen
 
     def encode(self, state: State, commit: Commit) -> bytes:
         old = self._head
@@ -132,7 +137,10 @@ class InlineJournal:
             return None
         row = document.root.writers.get(commit.writer)
         if row is not None and row.nonce == commit.nonce:
-            return Landed(document if document.root.seq > commit.seq else None)
+            if document.root.seq > commit.seq:
+                return Landed(document)
+            self._accept_seen()
+            return Landed(None)
         if row is None and commit.seq <= document.root.floor:
             raise OutcomeUnknown("too many others have committed since to tell whether this was done")
         return Lost(document)

@@ -12,27 +12,36 @@ from bucketq.queue.state import State
 
 def carry_over(old: State, new: State, clock_skew_max_us: int, random: float) -> None:
     """Make `new` go on where `old` was."""
+    first = old.seq == 0
     for line in new.lines.values():
         queue = old.queues.get(line.queue)
         before = queue.lines.get(line.name) if queue is not None else None
         for n in line.leases:
-            new.leases.arm_until(line, n, _deadline_us(new, line, n, before, clock_skew_max_us))
+            deadline_us = (
+                _first_deadline_us(new, line, n, clock_skew_max_us) if first else _deadline_us(line, n, before)
+            )
+            new.leases.arm_until(line, n, deadline_us)
         for at, ring in line.rings.items():
             _keep_turns(ring, before.rings.get(at) if before is not None else None, random)
     for group, lines in new.open.items():
         _keep_turns(lines, old.open.get(group), random)
 
 
-def _deadline_us(state: State, line: Line, n: int, before: Line | None, clock_skew_max_us: int) -> int:
-    """A lease that was not renewed meanwhile is watched on as before; a new one in full, or, where by wall clock it was
-    over long ago, for as little as is left of that."""
+def _first_deadline_us(state: State, line: Line, n: int, clock_skew_max_us: int) -> int:
+    """Of a lease that was there before this process: in full, or, where by wall clock it was over long ago, for as
+    little as is left of that. Nobody else may live long enough to see it."""
     run = line.runs[n]
-    watched = before.runs.get(n) if before is not None else None
-    if before is not None and watched is not None and n in before.leases and _same_lease(watched, run):
-        return before.leases[n]
     length_us = run.lease_ms * 1_000
     left_us = run.beat_us + length_us + clock_skew_max_us - state.now_us
     return state.leases.mono_us + max(0, min(length_us, left_us))
+
+
+def _deadline_us(line: Line, n: int, before: Line | None) -> int:
+    """A lease that was not renewed meanwhile is watched on as before, any other in full."""
+    watched = before.runs.get(n) if before is not None else None
+    if before is not None and watched is not None and n in before.leases and _same_lease(watched, line.runs[n]):
+        return before.leases[n]
+    return line.leases[n]
 
 
 def _same_lease(old: Run, new: Run) -> bool:

@@ -205,9 +205,10 @@ class PutSchedule(Struct, frozen=True, gc=False):
 
 
 class RemoveSchedule(Struct, frozen=True, gc=False):
-    """Answer: bool, whether there was one."""
+    """Answer: bool, whether there was one (of that queue, if one is given)."""
 
     name: str
+    queue: str | None = None
 
 
 class ListSchedules(Struct, frozen=True, gc=False):

@@ -183,7 +183,8 @@ def put_schedule(batch: Batch, command: c.PutSchedule) -> ScheduleRow:
 
 
 def remove_schedule(batch: Batch, command: c.RemoveSchedule) -> bool:
-    if command.name not in batch.state.schedules:
+    row = batch.state.schedules.get(command.name)
+    if row is None or command.queue not in (None, row.queue):
         return False
     batch.emit(e.ScheduleRemoved(command.name))
     return True

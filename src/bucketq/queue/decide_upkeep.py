@@ -18,11 +18,10 @@ BEAT_US = 3_000_000
 
 
 def decide_due(batch: Batch, limit: int) -> None:
-    """Decide up to about `limit` of what is due. Leases come last: whoever renewed one in this batch was first."""
+    """Decide up to about `limit` of what the time makes due, leases aside."""
     _ticks(batch, limit)
     _expired(batch, limit)
     _kept_long_enough(batch, limit)
-    _leases(batch, limit)
 
 
 def _ticks(batch: Batch, limit: int) -> None:
@@ -77,7 +76,8 @@ def _kept_long_enough(batch: Batch, limit: int) -> None:
         leave(batch, state.jobs[top[2]])
 
 
-def _leases(batch: Batch, limit: int) -> None:
+def decide_leases(batch: Batch, limit: int) -> None:
+    """End the leases that are over. Comes last in a batch: whoever renewed one was first."""
     state = batch.state
     over = state.leases.over(limit)
     if over and state.leases.mono_us - over[0].deadline_us > BEAT_US:

@@ -82,9 +82,11 @@ class Machine:
             del batch.events[events:]
             raise
 
-    def decide_due(self, limit: int = 1_000) -> None:
+    def decide_due(self, limit: int = 1_000, leases: bool = True) -> None:
         """Decide what has fallen due by itself, leases last."""
         decide_upkeep.decide_due(self._batch, limit)
+        if leases:
+            decide_upkeep.decide_leases(self._batch, limit)
 
     def settle(self) -> None:
         """The batch is durable."""

@@ -98,7 +98,7 @@ class State:
         """Build the state from rows. Leases are armed in full, or by wall clock for what is long past."""
         state = cls(snapshot.root, mono_us)
         state.now_us = max(state.now_us, now_us)
-        for record in snapshot.jobs:
+        for record in sorted(snapshot.jobs, key=lambda record: record.job.n):
             state._load_job(record)
         for dedup in snapshot.dedups:
             state._set_dedup(dedup.queue, dedup.dedup, None, dedup)

@@ -19,7 +19,7 @@ class Disk:
         return os.open(name, flags, 0o666, dir_fd=dir_fd)
 
     def open_to_read(self, name: str, dir_fd: int) -> int:
-        # A read that updates the file's time of access makes the next fsync slower, by 5% of a small write.
+        # A read that updates the file's time of access dirties its inode and makes the next fsync slower.
         try:
             return os.open(name, os.O_RDONLY | _NO_ATIME, dir_fd=dir_fd)
         except PermissionError:  # only a file's owner may ask for that

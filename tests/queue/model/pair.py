@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 from bucketq.errors import BucketqError
 from bucketq.queue import commands as c
 from bucketq.queue.answers import AwaitArchive, Partial, StatsInfo
 from bucketq.queue.events import Event
 from bucketq.queue.invariants import violations
 from bucketq.queue.machine import Machine
-from bucketq.queue.state import State
+from bucketq.queue.state import Snapshot, State
 from msgspec.structs import replace
 
 from tests.queue.model.reference import Reference
@@ -21,6 +22,9 @@ SECOND_US = 1_000_000
 START_US = 1_700_000_000 * SECOND_US
 SHARES = (0.0, 0.5, 0.25, 0.75)
 CHECK_EVERY = 8
+
+_events = msgspec.json.Decoder(list[Event])
+_snapshot = msgspec.json.Decoder(Snapshot)
 
 
 class Draws:
@@ -103,9 +107,9 @@ class Pair:
             return
         self.story.append("# land")
         self.before = None
-        written = list(self.machine.events)
+        written = msgspec.json.encode(self.machine.events)
         self.machine.settle()
-        self.follower.apply(written, self.now_us, self.mono_us)
+        self.follower.apply(_events.decode(written), self.now_us, self.mono_us)
         self.batches += 1
         if self.batches % CHECK_EVERY == 0:
             self.check()
@@ -146,7 +150,8 @@ class Pair:
         """Another process takes over with what is stored."""
         self.land()
         self.story.append("# reload")
-        self.machine = Machine(State.load(self.machine.state.rows(), mono_us=self.mono_us, now_us=self.now_us))
+        snapshot = _snapshot.decode(msgspec.json.encode(self.machine.state.rows()))
+        self.machine = Machine(State.load(snapshot, mono_us=self.mono_us, now_us=self.now_us))
         self.reference.mono_us = self.mono_us
         self.reference.rearm()
         self.reference.turns.forget()

@@ -18,6 +18,7 @@ from bucketq.queue.rows import (
     ENDED,
     HISTORY_MAX,
     NAMELESS,
+    NOTHING,
     Attempt,
     AttemptOutcome,
     Job,
@@ -27,6 +28,7 @@ from bucketq.queue.rows import (
     Segment,
     job_number,
 )
+from msgspec import Raw
 from msgspec.structs import replace
 
 from tests.queue.model import line, ticks
@@ -66,7 +68,8 @@ class Reference(Tables):
         for n, group in list(self.runs):
             if self.runs[n, group].status == "waiting" and self.is_past_ttl(n):
                 self._end(n, group, "expired")
-        self._leave(list(self.jobs))
+        for n in [n for n in self.jobs if self._may_leave(n)]:
+            self._remove(n)
         self._expire_leases(seen)
         self._follow_endings(first, seen)
         self.turns.look(self)
@@ -91,7 +94,7 @@ class Reference(Tables):
             earlier = self.dedups.get((queue, item.dedup))
             if earlier is not None and now_us < earlier.until_us:
                 if earlier.n in self.jobs:
-                    return replace(self._info(earlier.n), duplicate=True)
+                    return replace(self._info(earlier.n, groups=True), duplicate=True)
                 return JobInfo(self.tag, queue, earlier.n, now_us, None, duplicate=True, gone=earlier.gone)
         job = Job(
             n=self._number(),
@@ -129,51 +132,55 @@ class Reference(Tables):
     # Claiming
 
     def _claim(self, command: c.Claim, seen: Seen) -> list[JobInfo]:
-        if command.queues is not None:
-            for queue in command.queues:
-                self._check_group(queue, command.group)
+        self._try_claim(command)
         told: list[JobInfo] = []
         for event in seen:
             if isinstance(event, e.Claimed) or (isinstance(event, e.Ended) and event.status == "expired"):
                 assert len(told) < command.n, "it went on after the last job"
                 assert event.group == command.group
                 assert event.n in self._choices(command), f"{event} is not next: {self._choices(command)}"
-                if isinstance(event, e.Ended):
-                    assert self.is_past_ttl(event.n)
-                    self._end(event.n, command.group, "expired")
-                    self.turns.forget()
+                assert self.is_past_ttl(event.n) == isinstance(event, e.Ended)
+                if command.key is None and isinstance(event, e.Claimed):
+                    self.turns.serve(self, event.n, command.group)
                 else:
-                    assert not self.is_past_ttl(event.n)
-                    if command.key is None:
-                        self.turns.serve(self, event.n, command.group)
-                    else:
-                        self.turns.forget()
-                    told.append(self._take(event.n, command))
+                    self.turns.forget()
+                self._take(event.n, command, told)
         if len(told) < command.n:
             assert not self._choices(command), f"it gave {len(told)}, and not {self._choices(command)}"
         return told
 
+    def _try_claim(self, command: c.Claim) -> None:
+        """Raises if the claim gets as far as a queue that has no such group."""
+        if all(self._serves(queue, command.group) for queue in command.queues or ()):
+            return
+        before = self.copy()
+        told: list[JobInfo] = []
+        while len(told) < command.n and (choices := self._choices(command)):
+            self._take(choices[0], command, told)
+        self.restore(before)
+
     def _choices(self, command: c.Claim) -> list[int]:
+        """The jobs of which the claim may take any one next."""
         if command.queues is None:
-            queues = [
-                queue
-                for queue in self.queues
-                if (queue, command.group) in self.groups or (not command.group and self.serves_nameless(queue))
-            ]
-            found = [line.choices(self, queue, command.group, command.key) for queue in queues]
+            serving = [queue for queue in self.queues if self._serves(queue, command.group)]
+            found = [line.choices(self, queue, command.group, command.key) for queue in serving]
             return [n for by_key in found for n in by_key.values()]
         for queue in command.queues:
+            if not self._serves(queue, command.group):
+                raise errors.SettingInvalid(f"queue {queue} has no group {command.group!r}")
             by_key = line.choices(self, queue, command.group, command.key)
             if by_key:
                 return list(by_key.values())
         return []
 
-    def _check_group(self, queue: str, group: str) -> None:
-        known = (queue, group) in self.groups if group else self.serves_nameless(queue)
-        if not known:
-            raise errors.SettingInvalid(f"queue {queue} has no group {group!r}")
+    def _serves(self, queue: str, group: str) -> bool:
+        return (queue, group) in self.groups if group else not self.named_groups(queue)
 
-    def _take(self, n: int, command: c.Claim) -> JobInfo:
+    def _take(self, n: int, command: c.Claim, told: list[JobInfo]) -> None:
+        """Hand the job out, or find that it has expired."""
+        if self.is_past_ttl(n):
+            self._end(n, command.group, "expired")
+            return
         queue, group = self.jobs[n].queue, command.group
         settings = self.settings(queue)
         if settings.rate_per_hour is not None:
@@ -189,18 +196,18 @@ class Reference(Tables):
             claimed_us=self.now_us,
             beat_us=self.now_us,
             worker=command.worker,
-            progress=None,
+            progress=NOTHING,
         )
         self.armed[n, group] = self.mono_us
         if command.auto_complete:
             self._end(n, group, "done", "done")
-        return self._info(n, group)
+        told.append(self._info(n, group))
 
     # Ending and giving back
 
     def _complete(self, command: c.Complete, seen: Seen) -> None:
         n, group = self._held(command.claim)
-        self._end(n, group, "done", "done", result=command.result)
+        self._end(n, group, "done", "done", result=NOTHING if command.result is None else command.result)
 
     def _fail(self, command: c.Fail, seen: Seen) -> JobInfo:
         n, group = self._held(command.claim)
@@ -263,6 +270,9 @@ class Reference(Tables):
             return
         run = self.runs[n, group]
         self.armed.pop((n, group))
+        if group == NAMELESS and self.others_have(n):
+            del self.runs[n, group]
+            return
         self.runs[n, group] = replace(
             run,
             status="waiting",
@@ -279,7 +289,7 @@ class Reference(Tables):
         status: Any,
         outcome: AttemptOutcome | None = None,
         error: str | None = None,
-        result: Any = None,
+        result: Raw = NOTHING,
     ) -> None:
         run = self.runs[n, group]
         self.armed.pop((n, group), None)
@@ -346,22 +356,27 @@ class Reference(Tables):
         """Goes by admission, as far as it can: an ending that is not yet archived stops it for now."""
         rest = replace(command, until=command.until or self.next_number)
         for n in sorted(self.jobs_of(command.queue)):
-            status = self.job_status(n)
-            if not rest.after < n < rest.until or status == "running" or command.status not in (None, status):
+            if not rest.after < n < rest.until:
                 continue
-            if status not in ENDED:
-                self._cancel_runs(n)
-            elif not self.unarchived(n):
-                self._remove(n)
-            else:
-                return Partial(rest) if rest.purged > command.purged else AwaitArchive()
-            rest = replace(rest, after=n, purged=rest.purged + 1)
+            status = self.job_status(n)
+            rest = replace(rest, after=n)
+            if status != "running" and command.status in (None, status):
+                if status in ENDED and self.unarchived(n):
+                    rest = replace(rest, after=n - 1)
+                    return Partial(rest) if rest.purged > command.purged else AwaitArchive()
+                if status in ENDED:
+                    self._remove(n)
+                else:
+                    self._cancel_runs(n)
+                rest = replace(rest, purged=rest.purged + 1)
         return rest.purged
 
     def _get(self, command: c.Get, seen: Seen) -> JobInfo:
         return self._info(self._find(command.queue, command.job_id), groups=True)
 
     def _listjobs(self, command: c.ListJobs, seen: Seen) -> list[JobInfo]:
+        if command.group is not None:
+            self._check_group(command.queue, command.group)
         after = (job_number(self.tag, command.after) or 0) if command.after is not None else 0
         found: list[JobInfo] = []
         for n in sorted(self.jobs_of(command.queue)):
@@ -374,7 +389,7 @@ class Reference(Tables):
             else:
                 continue
             if command.status in (None, status):
-                found.append(self._info(n, command.group, groups=True))
+                found.append(self._info(n, command.group, groups=command.group is None))
         return found[: command.limit]
 
     def _find(self, queue: str, job_id: str) -> int:
@@ -396,11 +411,9 @@ class Reference(Tables):
 
     # Leaving
 
-    def _leave(self, numbers: list[int]) -> None:
-        for n in numbers:
-            leaves_us = self.leaves_us(n)
-            if leaves_us is not None and leaves_us <= self.now_us:
-                self._remove(n)
+    def _may_leave(self, n: int) -> bool:
+        leaves_us = self.leaves_us(n)
+        return leaves_us is not None and leaves_us <= self.now_us
 
     def _remove(self, n: int) -> None:
         gone = self.job_status(n)
@@ -454,10 +467,14 @@ class Reference(Tables):
 
     def _stats(self, command: c.Stats, seen: Seen) -> StatsInfo:
         if command.group is not None:
-            if command.group and command.queue in self.queues:
-                self._check_group(command.queue, command.group)
+            self._check_group(command.queue, command.group)
             return self._count(command.queue, [command.group])
         return self._count(command.queue, [*self.named_groups(command.queue), NAMELESS])
+
+    def _check_group(self, queue: str, group: str) -> None:
+        """Of a queue that is there one can only ask about a group that is there; the nameless one always is."""
+        if group and queue in self.queues and (queue, group) not in self.groups:
+            raise errors.SettingInvalid(f"queue {queue} has no group {group!r}")
 
     def _count(self, queue: str, groups: list[str]) -> StatsInfo:
         now = Counter(self.status(run) for group in groups for _, run in self.in_group(queue, group))
@@ -507,6 +524,8 @@ class Reference(Tables):
             return AwaitArchive()
         del self.groups[queue, group]
         self.buckets.pop((queue, group), None)
+        for total in [total for total in self.totals if total[:2] == (queue, group)]:
+            del self.totals[total]
         for n in self.jobs_of(queue):
             forgotten = self.runs.pop((n, group), None)
             self.armed.pop((n, group), None)
@@ -597,7 +616,10 @@ class Reference(Tables):
             run = self.runs.get((ending.n, ending.group))
             if run is not None and run.ended == number:
                 self.runs[ending.n, ending.group] = replace(run, archived=True)
-        self._leave([n for n in {ending.n for _, ending in archived} if n in self.jobs])
+        for event in seen:  # who may leave leaves now or with the next upkeep
+            if isinstance(event, e.Removed):
+                assert self._may_leave(event.n), f"{event} came too early"
+                self._remove(event.n)
 
     def _prune(self, command: c.Prune, seen: Seen) -> None:
         pass

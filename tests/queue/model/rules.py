@@ -1,17 +1,16 @@
-"""The steps of which the model tests are made. A class picks the rules it wants and says with which values.
+"""The moves of which the model tests are made. A class inherits the moves it wants and says with which values.
 
-Rules draw small numbers and look the value up in their class's tuples: that is the cheapest draw there is, and the
-story of a failure (`Pair.story`) lists the commands themselves.
+Hypothesis draws three small numbers for each step: the move and two arguments, which are looked up in the class's
+tuples. That is the cheapest way to draw, and no run is without pushes and claims, as it would be if every move were a
+rule of its own (Hypothesis leaves rules out at random). What the numbers meant is told by the story of a failure.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 from bucketq.queue import commands as c
-from bucketq.queue.answers import JobInfo
 from bucketq.queue.rows import NAMELESS, Backoff, ScheduleRow
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -22,265 +21,279 @@ from tests.queue.model.pair import SECOND_US, Pair
 from tests.queue.model.views import tell
 
 T = TypeVar("T")
-which = st.integers(0, 31)
-few = st.integers(0, 7)
-flag = st.booleans()
+Move = Callable[[Any, int, int], None]
 
 MINUTE_US = 60 * SECOND_US
 HOUR_US = 60 * MINUTE_US
-HANDLES_MAX = 8
 QUICK = Backoff(initial_ms=1_000, factor=2.0, max_ms=4_000)
+FOLDER = "2023-11-14T22"
 
 
-def told(body: Callable[..., None]) -> Callable[..., None]:
-    """A failure of this step tells the whole story."""
+def move(weight: int = 2) -> Callable[[Move], Move]:
+    """Marks a method as a move, to be made more or less often."""
 
-    @functools.wraps(body)
-    def tells(self: Steps, **drawn: Any) -> None:
-        try:
-            body(self, **drawn)
-        except Exception as error:
-            self.failed = True
-            error.add_note("\n".join(["the story:", *map(tell, self.pair.story)]))
-            raise
+    def mark(body: Move) -> Move:
+        body.weight = weight  # type: ignore[attr-defined]
+        return body
 
-    return tells
-
-
-def step(**strategies: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], Any]:
-    return lambda body: rule(**strategies)(told(body))
-
-
-class Steps(RuleBasedStateMachine):
-    """Batches, time and reloads: what every class has."""
-
-    queues: ClassVar[tuple[str, ...]] = ("a",)
-    groups: ClassVar[tuple[str, ...]] = (NAMELESS,)
-    settings: ClassVar[tuple[dict[str, object], ...]] = ({"lease_ms": 4_000, "max_attempts": 2, "backoff": QUICK},)
-    waits_us: ClassVar[tuple[int, ...]] = (SECOND_US // 2, SECOND_US, 3 * SECOND_US, 10 * SECOND_US)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.pair = Pair()
-        self.handles: list[c.Handle] = []
-        self.failed = False
-
-    @initialize(setting=which)
-    def configured(self, setting: int) -> None:
-        for index, queue in enumerate(self.queues):
-            self.pair.ask(c.Configure(queue, dict(pick(self.settings, setting + index))))
-
-    @step(upkeep=flag)
-    def land(self, upkeep: bool) -> None:
-        self.pair.land(upkeep)
-
-    @step(upkeep=flag)
-    def undo(self, upkeep: bool) -> None:
-        if upkeep:
-            self.pair.upkeep()
-        self.pair.undo()
-
-    @step(index=few, late=flag)
-    def wait(self, index: int, late: bool) -> None:
-        self.pair.wait(pick(self.waits_us, index), 2 * SECOND_US if late else 0)
-
-    @step(reload=flag)
-    def not_looking(self, reload: bool) -> None:
-        if reload:
-            self.pair.reload()
-        else:
-            self.pair.leap(20 * SECOND_US)
-            self.pair.land(upkeep=True)
-
-    def teardown(self) -> None:
-        if not self.failed:
-            self.finish()
-
-    @told
-    def finish(self) -> None:
-        self.pair.land(upkeep=True)
-        self.pair.check()
-
-    def job_id(self, back: int) -> str:
-        """The id of a job, counted from the newest."""
-        return f"t-{max(1, self.pair.reference.next_number - 1 - back)}"
-
-    def queue_of(self, job_id: str) -> str:
-        job = self.pair.reference.jobs.get(int(job_id[2:]))
-        return job.queue if job else self.queues[0]
-
-    def handle(self, back: int) -> c.Handle:
-        """A claim, counted from the newest; some were ended long ago, and a few never were."""
-        if not self.handles:
-            return c.Handle(self.queues[0], "t-1", 1)
-        found = self.handles[back % len(self.handles)]
-        return replace(found, token=found.token + 1) if back == 7 else found
-
-    def remember(self, answer: object) -> None:
-        if isinstance(answer, list):
-            for info in answer:
-                assert isinstance(info, JobInfo)
-                assert info.run is not None
-                self.handles.insert(0, c.Handle(info.queue, info.id, info.run.token, info.group))
-        del self.handles[HANDLES_MAX:]
+    return mark
 
 
 def pick(values: tuple[T, ...], index: int) -> T:
     return values[index % len(values)]
 
 
-class Pushes(Steps):
+class Moves(RuleBasedStateMachine):
+    """Batches, time and reloads: what every class has."""
+
+    queues: ClassVar[tuple[str, ...]] = ("a",)
+    groups: ClassVar[tuple[str, ...]] = (NAMELESS,)
+    settings: ClassVar[tuple[dict[str, object], ...]] = ({"lease_ms": 4_000, "max_attempts": 2, "backoff": QUICK},)
+    waits_us: ClassVar[tuple[int, ...]] = (SECOND_US // 2, SECOND_US, 3 * SECOND_US, 10 * SECOND_US)
+    moves: ClassVar[tuple[Move, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        found = [getattr(cls, name) for name in dir(cls)]
+        cls.moves = tuple(body for body in found for _ in range(getattr(body, "weight", 0)))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pair = Pair()
+        self.stale: c.Handle | None = None
+        self.failed = False
+
+    @initialize(which=st.integers(0, 31))
+    def configure_first(self, which: int) -> None:
+        for index, queue in enumerate(self.queues):
+            self.pair.ask(c.Configure(queue, dict(pick(self.settings, which + index))))
+
+    @rule(which=st.integers(0, 255), first=st.integers(0, 31), second=st.integers(0, 7))
+    def step(self, which: int, first: int, second: int) -> None:
+        self.tell_story(pick(self.moves, which), first, second)
+
+    def teardown(self) -> None:
+        if not self.failed:
+            self.tell_story(type(self).finish, 0, 0)
+
+    def tell_story(self, body: Move, first: int, second: int) -> None:
+        try:
+            body(self, first, second)
+        except Exception as error:
+            self.failed = True
+            error.add_note("\n".join(["the story:", *map(tell, self.pair.story)]))
+            raise
+
+    def finish(self, first: int, second: int) -> None:
+        self.pair.land(upkeep=True)
+        self.pair.check()
+
+    @move()
+    def land(self, first: int, second: int) -> None:
+        self.pair.land(upkeep=second < 4)
+
+    @move()
+    def undo(self, first: int, second: int) -> None:
+        if second == 0:
+            self.pair.upkeep()
+        self.pair.undo()
+
+    @move(3)
+    def wait(self, first: int, second: int) -> None:
+        self.pair.wait(pick(self.waits_us, first), 2 * SECOND_US if second == 0 else 0)
+
+    @move(1)
+    def look_away(self, first: int, second: int) -> None:
+        if second < 4:
+            self.pair.reload()
+        else:
+            self.pair.leap(20 * SECOND_US)
+            self.pair.land(upkeep=True)
+
+    def job_id(self, back: int) -> str:
+        """The id of a job, counted from the newest; 7: of one that may have left, or not come yet."""
+        jobs = self.pair.reference.jobs
+        if back == 7 or not jobs:
+            return f"t-{1 + self.pair.reference.next_number // 2}"
+        return f"t-{sorted(jobs)[-1 - back % len(jobs)]}"
+
+    def queue_of(self, job_id: str) -> str:
+        job = self.pair.reference.jobs.get(int(job_id[2:]))
+        return job.queue if job else self.queues[0]
+
+
+class Pushes(Moves):
     items: ClassVar[tuple[c.PushItem, ...]] = (c.PushItem(Raw(b"1")),)
 
-    @step(queue=few, index=which)
-    def push(self, queue: int, index: int) -> None:
-        self.pair.ask(c.Push(pick(self.queues, queue), (pick(self.items, index),)))
+    @move(4)
+    def push(self, first: int, second: int) -> None:
+        self.pair.ask(c.Push(pick(self.queues, second), (pick(self.items, first),)))
 
-    @step(queue=few, index=which)
-    def push_three(self, queue: int, index: int) -> None:
-        items = tuple(pick(self.items, index + more) for more in range(3))
-        self.pair.ask(c.Push(pick(self.queues, queue), items))
+    @move()
+    def push_three(self, first: int, second: int) -> None:
+        items = tuple(pick(self.items, first + more * (1 + second)) for more in range(3))
+        self.pair.ask(c.Push(pick(self.queues, second), items))
 
 
-class Claims(Steps):
+class Claims(Moves):
     claims: ClassVar[tuple[c.Claim, ...]] = (c.Claim(None, worker="w"), c.Claim(None, 2, lease_ms=1_500))
 
-    @step(queue=few, index=which)
-    def claim(self, queue: int, index: int) -> None:
-        command = pick(self.claims, index)
+    @move(4)
+    def claim(self, first: int, second: int) -> None:
+        command = pick(self.claims, first)
         if command.queues == ():
-            command = replace(command, queues=(pick(self.queues, queue),))
-        answer = self.pair.ask(command)
-        if not command.auto_complete:
-            self.remember(answer)
+            command = replace(command, queues=(pick(self.queues, second),))
+        self.pair.ask(command)
 
-    @step(index=few, result=flag)
-    def complete(self, index: int, result: bool) -> None:
-        self.pair.ask(c.Complete(self.handle(index), Raw(b"7") if result else None))
+    @move(3)
+    def claim_one(self, first: int, second: int) -> None:
+        self.pair.ask(c.Claim((pick(self.queues, second),), group=pick(self.groups, first)))
 
-    @step(index=few, how=st.integers(0, 5))
-    def fail(self, index: int, how: int) -> None:
-        retry_in_us = pick((None, None, None, 0, SECOND_US, 10 * SECOND_US), how)
-        self.pair.ask(c.Fail(self.handle(index), f"error {how}", retry_in_us, dead=how == 2))
+    @move(3)
+    def complete(self, first: int, second: int) -> None:
+        self.pair.ask(c.Complete(self.handle(second), Raw(b"7") if first % 2 else None))
 
-    @step(index=few, delay=flag)
-    def release(self, index: int, delay: bool) -> None:
-        self.pair.ask(c.Release(self.handle(index), SECOND_US if delay else 0))
+    @move(3)
+    def fail(self, first: int, second: int) -> None:
+        retry_in_us = pick((None, None, None, 0, SECOND_US, 10 * SECOND_US), first)
+        self.pair.ask(c.Fail(self.handle(second), f"error {first}", retry_in_us, dead=first % 6 == 2))
 
-    @step(index=few, progress=flag)
-    def heartbeat(self, index: int, progress: bool) -> None:
-        self.pair.ask(c.Heartbeat(self.handle(index), Raw(b"0.5") if progress else None))
+    @move()
+    def release(self, first: int, second: int) -> None:
+        self.pair.ask(c.Release(self.handle(second), SECOND_US if first % 2 else 0))
+
+    @move()
+    def heartbeat(self, first: int, second: int) -> None:
+        self.pair.ask(c.Heartbeat(self.handle(second), Raw(b"0.5") if first % 2 else None))
+
+    def handle(self, back: int) -> c.Handle:
+        """A claim that runs; 6: one that may have ended; 7: one that is not yet. Claims first if there is none."""
+        reference = self.pair.reference
+        if back == 6 and self.stale is not None:
+            return self.stale
+        if not reference.armed:
+            self.claim(back, back)
+        running = sorted(reference.armed)
+        if not running:
+            return c.Handle(self.queues[0], self.job_id(0), 1, self.groups[-1])
+        n, group = running[-1 - back % len(running)]
+        token = reference.runs[n, group].token
+        handle = c.Handle(reference.jobs[n].queue, f"t-{n}", token + (back == 7), group)
+        if n % 4 != 1 or self.stale is None:
+            self.stale = handle
+        return handle
 
 
 class Together(Claims):
     """Several claims in one command."""
 
-    @step(first=few, second=few)
+    @move()
     def complete_many(self, first: int, second: int) -> None:
-        parts = tuple(c.Complete(self.handle(index)) for index in (first, second, first + 1))
+        parts = tuple(c.Complete(self.handle((first + index) % 8)) for index in (0, second, 1))
         self.pair.ask(c.CompleteMany(parts))
 
-    @step(index=few, how=few)
-    def transact(self, index: int, how: int) -> None:
-        push = c.Push(pick(self.queues, how), (c.PushItem(Raw(b"2")),))
+    @move()
+    def transact(self, first: int, second: int) -> None:
+        push = c.Push(pick(self.queues, first), (c.PushItem(Raw(b"2")),))
         part = pick(
             (
-                c.Complete(self.handle(index), Raw(b"8")),
-                c.Fail(self.handle(index), "in a transaction"),
-                c.Release(self.handle(index), SECOND_US),
+                c.Complete(self.handle(second), Raw(b"8")),
+                c.Fail(self.handle(second), "in a transaction"),
+                c.Release(self.handle(second), SECOND_US),
             ),
-            how,
+            first,
         )
-        parts = (part, push) if how < 4 else (push, part, c.Complete(self.handle(index + 1)))
+        parts = (part, push) if first < 20 else (push, part, c.Complete(self.handle((second + 1) % 8)))
         self.pair.ask(c.Transact(parts))
 
 
-class ByName(Steps):
+class ByName(Moves):
     """Commands on one job that is named."""
 
     statuses: ClassVar[tuple[c.JobStatus | None, ...]] = (None, "ready", "scheduled", "running", "dead", "done")
 
-    @step(index=few)
-    def cancel(self, index: int) -> None:
-        job_id = self.job_id(index)
+    @move()
+    def cancel(self, first: int, second: int) -> None:
+        job_id = self.job_id(second)
         self.pair.ask(c.Cancel(self.queue_of(job_id), job_id))
 
-    @step(index=few)
-    def retry(self, index: int) -> None:
-        job_id = self.job_id(index)
+    @move()
+    def retry(self, first: int, second: int) -> None:
+        dead = sorted(n for (n, _), run in self.pair.reference.runs.items() if run.status == "dead")
+        job_id = f"t-{dead[first % len(dead)]}" if dead and second < 4 else self.job_id(second)
         self.pair.ask_to_the_end(c.Retry(self.queue_of(job_id), job_id))
 
-    @step(index=few, queue=few)
-    def read(self, index: int, queue: int) -> None:
-        self.pair.ask(c.Get(pick(self.queues, queue), self.job_id(index)))
-        self.pair.ask(c.Stats(pick(self.queues, queue), pick((None, *self.groups), index)))
-        after = self.job_id(index) if index % 2 else None
-        self.pair.ask(c.ListJobs(pick(self.queues, queue), pick(self.statuses, index), 1 + index, after))
+    @move()
+    def read(self, first: int, second: int) -> None:
+        queue = pick(self.queues, first)
+        self.pair.ask(c.Get(queue, self.job_id(second)))
+        self.pair.ask(c.Stats(queue, pick((None, *self.groups), second)))
+        after = self.job_id(second) if second % 2 else None
+        group = pick(self.groups, first) if second == 0 else None
+        self.pair.ask(c.ListJobs(queue, pick(self.statuses, first), 1 + second, after, group))
 
 
-class Changes(Steps):
+class Changes(Moves):
     """Settings change while jobs are under way."""
 
     changes: ClassVar[tuple[dict[str, object], ...]] = ()
 
-    @step(queue=few, index=which)
-    def configure(self, queue: int, index: int) -> None:
-        self.pair.ask(c.Configure(pick(self.queues, queue), dict(pick(self.changes, index))))
+    @move()
+    def configure(self, first: int, second: int) -> None:
+        self.pair.ask(c.Configure(pick(self.queues, second), dict(pick(self.changes, first))))
 
-    @step(queue=few, index=few)
-    def pause(self, queue: int, index: int) -> None:
-        self.pair.ask((c.Pause if index == 0 else c.Resume)(pick(self.queues, queue)))
+    @move(1)
+    def pause(self, first: int, second: int) -> None:
+        self.pair.ask((c.Pause if first % 2 else c.Resume)(pick(self.queues, second)))
 
 
-class Groups(Steps):
+class Groups(Moves):
     starts_us: ClassVar[tuple[int | None, ...]] = (None, 0, -2 * SECOND_US)
 
-    @step(queue=few, group=few, start=few)
-    def subscribe(self, queue: int, group: int, start: int) -> None:
-        start_us = pick(self.starts_us, start)
+    @move()
+    def subscribe(self, first: int, second: int) -> None:
+        start_us = pick(self.starts_us, first)
         if start_us is not None and start_us < 0:
             start_us += self.pair.now_us
-        self.pair.ask(c.Subscribe(pick(self.queues, queue), pick(self.groups[1:], group), start_us))
+        self.pair.ask(c.Subscribe(pick(self.queues, second), pick(self.groups[1:], first), start_us))
 
-    @step(queue=few, group=few)
-    def unsubscribe(self, queue: int, group: int) -> None:
-        self.pair.ask_to_the_end(c.Unsubscribe(pick(self.queues, queue), pick(self.groups[1:], group)))
+    @move()
+    def unsubscribe(self, first: int, second: int) -> None:
+        self.pair.ask_to_the_end(c.Unsubscribe(pick(self.queues, second), pick(self.groups[1:], first)))
 
 
-class Schedules(Steps):
+class Schedules(Moves):
     schedules: ClassVar[tuple[ScheduleRow, ...]] = ()
 
-    @step(index=which)
-    def put_schedule(self, index: int) -> None:
-        self.pair.ask(c.PutSchedule(pick(self.schedules, index)))
+    @move()
+    def put_schedule(self, first: int, second: int) -> None:
+        self.pair.ask(c.PutSchedule(pick(self.schedules, first)))
 
-    @step(index=few, remove=few)
-    def change_schedule(self, index: int, remove: int) -> None:
-        name = pick(self.schedules, index).name
+    @move()
+    def change_schedule(self, first: int, second: int) -> None:
+        name = pick(self.schedules, first).name
         row = self.pair.reference.schedules.get(name)
-        if remove == 0 or row is None:
+        if second == 0 or row is None:
             self.pair.ask(c.RemoveSchedule(name))
         else:
             self.pair.ask(c.PutSchedule(replace(row, paused=not row.paused, next_us=0)))
 
 
-class Archive(Steps):
-    @step(most=st.integers(1, 4))
-    def seal(self, most: int) -> None:
-        self.pair.ask(c.Seal("2023-11-14T22", endings_max=most))
+class Archive(Moves):
+    @move(1)
+    def seal(self, first: int, second: int) -> None:
+        self.pair.ask(c.Seal(FOLDER, endings_max=1 + second))
 
-    @step(wrong=few)
-    def drop(self, wrong: int) -> None:
+    @move(1)
+    def drop(self, first: int, second: int) -> None:
         segment = self.pair.reference.segment
-        if segment is not None and wrong != 7:
-            self.pair.ask(c.Drop(segment.k))
+        self.pair.ask(c.Drop(segment.k if segment is not None and second != 7 else 9))
 
-    @step()
-    def archive_all(self) -> None:
+    @move(1)
+    def archive_all(self, first: int, second: int) -> None:
         self.pair.archive()
 
 
-class Purges(Steps):
+class Purges(Moves):
     purged: ClassVar[tuple[c.JobStatus | None, ...]] = (
         None,
         "ready",
@@ -292,6 +305,6 @@ class Purges(Steps):
         "expired",
     )
 
-    @step(queue=few, status=few)
-    def purge(self, queue: int, status: int) -> None:
-        self.pair.ask_to_the_end(c.Purge(pick(self.queues, queue), pick(self.purged, status)))
+    @move(1)
+    def purge(self, first: int, second: int) -> None:
+        self.pair.ask_to_the_end(c.Purge(pick(self.queues, first), pick(self.purged, second)))

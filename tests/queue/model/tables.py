@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bucketq.queue.rows import ENDED, NAMELESS, Job, QueueRow, Run, ScheduleRow, Segment
+from bucketq.queue.rows import ENDED, NAMELESS, NOTHING, Job, QueueRow, Run, ScheduleRow, Segment
 
 STATUS_ORDER = ("running", "ready", "scheduled", "dead", "done", "cancelled", "expired")
 
@@ -106,14 +106,11 @@ class Tables:
                 if settings.retention_ms is None:
                     return None
                 keeps_ms.append(settings.retention_ms)
-            elif run.result is not None:
+            elif run.result != NOTHING:
                 keeps_ms.append(settings.result_ttl_ms)
             else:
                 keeps_ms.append(settings.keep_finished_ms)
         return max(run.finished_us for run in runs) + max(keeps_ms) * 1_000
-
-    def serves_nameless(self, queue: str) -> bool:
-        return not self.named_groups(queue)
 
     def others_have(self, n: int) -> bool:
         """Whether a named group sees the job."""

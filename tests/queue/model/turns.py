@@ -28,8 +28,8 @@ class Turns:
         lane = (job.queue, group, job.priority)
         owed = self.owed.get((lane, job.key))
         assert not owed, f"key {job.key!r} comes again before {owed}"
-        for (of, _), keys in self.owed.items():
-            if of == lane:
+        for ((queue, of, _), _), keys in self.owed.items():
+            if (queue, of) == (job.queue, group):  # at whichever priority: it had its turn
                 keys.discard(job.key)
         self.owed[lane, job.key] = _waiting_keys(tables, lane) - {job.key}
 

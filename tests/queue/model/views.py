@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from bucketq.errors import BucketqError
-from bucketq.queue.answers import GroupInfo, JobInfo, StatsInfo
+from bucketq.queue.answers import GroupInfo, JobInfo, Partial, StatsInfo
+from bucketq.queue.commands import Purge
 from bucketq.queue.rows import ENDED, Attempt, Job, Run
 from msgspec import Raw, Struct
 from msgspec.structs import astuple, fields, replace
@@ -22,6 +23,9 @@ def view(answer: Any) -> Any:
             return (answer.queue, answer.name, answer.created_us, view(answer.stats))
         case StatsInfo():
             return astuple(replace(answer, oldest_ready_age=0.0))
+        case Partial():
+            assert isinstance(answer.rest, Purge)
+            return replace(answer.rest, after=0)
         case BucketqError():
             return type(answer)
     return answer
@@ -30,14 +34,16 @@ def view(answer: Any) -> Any:
 def _job_view(info: JobInfo) -> Any:
     if info.job is None:
         return (info.id, info.queue, info.duplicate, info.gone)
-    groups = None
-    if info.groups is not None:
-        groups = {
-            group: run_view(info.job, run, info.now_us) for group, run in info.groups.items() if not is_trace(run)
-        }
     run = run_view(info.job, info.run, info.now_us)
     assert info.status == run["status"]
-    return (info.id, info.queue, info.job, info.duplicate, info.group, run, groups)
+    seen = (info.id, info.queue, info.job, info.duplicate, info.status)
+    if info.groups is None:
+        return (*seen, info.group, run)
+    groups = {group: run_view(info.job, run, info.now_us) for group, run in info.groups.items() if not is_trace(run)}
+    if not groups:  # the groups that had ended it are gone
+        return seen
+    assert run == groups[info.group], f"{info} shows another run than that of its group"
+    return (*seen, groups)
 
 
 def is_trace(run: Run | None) -> bool:

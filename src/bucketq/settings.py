@@ -148,7 +148,7 @@ def unknown(what: str, name: str, known: Iterable[str]) -> SettingInvalid:
     """The error for a name that is not among the known ones."""
     known = sorted(known)
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = f"; did you mean {near[0]!r}?" if near else "."
     return SettingInvalid(f"no {what} is called {name!r}{hint} Known: {', '.join(known)}")
 
 

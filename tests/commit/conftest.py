@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,5 +42,5 @@ async def client(bucket: Bucket) -> Client:
 
 
 @pytest.fixture
-def queue(client: Client) -> Queue:
+def queue(client: Client) -> Queue[Any]:
     return client.queue("q")

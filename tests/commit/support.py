@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,6 +29,10 @@ def sealed(body: bytes) -> bytes:
     return b'{"format":1,"checksum":"%b",\n%b' % (sha256(body).hexdigest()[:32].encode(), body)
 
 
+def started(*calls: Coroutine[Any, Any, Any]) -> list[asyncio.Task[Any]]:
+    return [asyncio.create_task(call) for call in calls]
+
+
 class Bucket:
     """In memory, on virtual time. `faulty` is the way of the clients under test, `inner` that of everybody else."""
 
@@ -40,7 +44,7 @@ class Bucket:
         self._held: list[Held] = []
 
     def hold(self, verb: Verbs, **options: Any) -> Held:
-        """As `FaultyStore.hold`, of requests for `queue.json` unless told otherwise; released at the end of the test."""
+        """As `FaultyStore.hold`, for `queue.json` unless told otherwise; released at the end of the test."""
         held = self.faulty.hold(verb, **{"key": QUEUE_KEY, **options})
         self._held.append(held)
         return held
@@ -78,13 +82,14 @@ class Bucket:
     def reads(self) -> int:
         return self.faulty.calls["get"]
 
-    async def bytes(self) -> bytes:
+    async def content(self) -> bytes:
+        """Of `queue.json`."""
         found = await self.inner.get(QUEUE_KEY)
         assert found is not None
         return found.data
 
     async def document(self) -> Document:
-        return decode(await self.bytes())
+        return decode(await self.content())
 
     async def state(self) -> State:
         """The state as stored; what must hold of it, holds."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,7 @@ JUMPS = [6 * MINUTE, -6 * MINUTE, DAY, -DAY]
 
 class TestAJumpOfTheWallClock:
     @pytest.mark.parametrize("jump", JUMPS)
-    async def test_ends_no_lease(self, queue: Queue, clock: Clock, jump: float):
+    async def test_ends_no_lease(self, queue: Queue[Any], clock: Clock, jump: float):
         await queue.push("work")
         (claim,) = await queue.claim(lease=30)
         await clock.advance(10)
@@ -29,7 +31,7 @@ class TestAJumpOfTheWallClock:
         await claim.complete()
 
     @pytest.mark.parametrize("jump", JUMPS)
-    async def test_and_back_ends_no_lease_and_keeps_none_alive(self, queue: Queue, clock: Clock, jump: float):
+    async def test_and_back_ends_no_lease_and_keeps_none_alive(self, queue: Queue[Any], clock: Clock, jump: float):
         await queue.push("work")
         (claim,) = await queue.claim(lease=30)
         clock.jump_wall(jump)
@@ -64,7 +66,9 @@ class TestAJumpOfTheWallClock:
         await claim.complete()
 
     @pytest.mark.parametrize("jump", JUMPS)
-    async def test_does_not_run_what_is_delayed_before_its_delay_is_over(self, queue: Queue, clock: Clock, jump: float):
+    async def test_does_not_run_what_is_delayed_before_its_delay_is_over(
+        self, queue: Queue[Any], clock: Clock, jump: float
+    ):
         """A delay is counted on commit time, which a jump forth moves on and a jump back leaves."""
         clock.jump_wall(jump)
         job = await queue.push("later", delay=100)
@@ -74,7 +78,7 @@ class TestAJumpOfTheWallClock:
         assert (await queue.get(job.id)).status == "ready"
 
     @pytest.mark.parametrize("jump", [-6 * MINUTE, -DAY])
-    async def test_back_does_not_keep_what_is_delayed_any_longer(self, queue: Queue, clock: Clock, jump: float):
+    async def test_back_does_not_keep_what_is_delayed_any_longer(self, queue: Queue[Any], clock: Clock, jump: float):
         job = await queue.push("later", delay=100)
         waiting = asyncio.create_task(queue.claim(wait=200))
         await clock.advance(50)
@@ -86,7 +90,7 @@ class TestAJumpOfTheWallClock:
         assert [claim.job.id for claim in waiting.result()] == [job.id]
 
     @pytest.mark.parametrize("jump", JUMPS)
-    async def test_leaves_commit_time_growing(self, bucket: Bucket, queue: Queue, clock: Clock, jump: float):
+    async def test_leaves_commit_time_growing(self, bucket: Bucket, queue: Queue[Any], clock: Clock, jump: float):
         times = []
         for seconds in (0, jump, -2 * jump, jump):
             clock.jump_wall(seconds)
@@ -94,16 +98,18 @@ class TestAJumpOfTheWallClock:
             times.append((await bucket.document()).root.time_us)
             await clock.advance(1)
         assert times == sorted(times)
-        assert all(later - earlier >= 1_000_000 for earlier, later in zip(times, times[1:], strict=False))
+        assert all(later - earlier >= 1_000_000 for earlier, later in pairwise(times))
 
-    async def test_back_while_nobody_runs_leaves_commit_time_growing(self, bucket: Bucket, queue: Queue, clock: Clock):
+    async def test_back_while_nobody_runs_leaves_commit_time_growing(
+        self, bucket: Bucket, queue: Queue[Any], clock: Clock
+    ):
         await queue.push("before")
         before = (await bucket.document()).root.time_us
         clock.jump_wall(-DAY)
         await (await bucket.other()).queue("q").push("after")
         assert (await bucket.document()).root.time_us >= before
 
-    async def test_leaves_a_dedup_window_its_length(self, queue: Queue, clock: Clock):
+    async def test_leaves_a_dedup_window_its_length(self, queue: Queue[Any], clock: Clock):
         first = await queue.push("once", dedup="d", dedup_window=100)
         clock.jump_wall(-DAY)
         await clock.advance(99)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from bucketq import BucketqError, Client, Queue
 from bucketq.testing import Clock, Fault
-from tests.commit.support import Bucket
+from tests.commit.support import Bucket, started
 
 
-async def test_calls_in_flight_and_pending_get_their_answers(bucket: Bucket, client: Client, queue: Queue):
+async def test_calls_in_flight_and_pending_get_their_answers(bucket: Bucket, client: Client, queue: Queue[Any]):
     held = bucket.hold("write")
     first = asyncio.create_task(queue.push("first"))
     await held.arrived()
-    others = [asyncio.create_task(call) for call in (queue.push("second"), queue.stats(), queue.claim(2))]
+    others = started(queue.push("second"), queue.stats(), queue.claim(2))
     await bucket.clock.settle()
     closing = asyncio.create_task(client.close())
     await bucket.clock.settle()
@@ -26,14 +27,16 @@ async def test_calls_in_flight_and_pending_get_their_answers(bucket: Bucket, cli
     assert [others[0].result().payload, others[1].result().ready, len(others[2].result())] == ["second", 2, 2]
 
 
-async def test_claims_that_wait_get_none(bucket: Bucket, client: Client, queue: Queue, clock: Clock):
+async def test_claims_that_wait_get_none(bucket: Bucket, client: Client, queue: Queue[Any], clock: Clock):
     waiting = [asyncio.create_task(queue.claim(wait=60)) for _ in range(3)]
     await clock.settle()
     await client.close()
     assert [each.result() for each in waiting] == [[], [], []]
 
 
-async def test_a_claim_that_would_begin_to_wait_gets_none(bucket: Bucket, client: Client, queue: Queue, clock: Clock):
+async def test_a_claim_that_would_begin_to_wait_gets_none(
+    bucket: Bucket, client: Client, queue: Queue[Any], clock: Clock
+):
     held = bucket.hold("get")
     waiting = asyncio.create_task(queue.claim(wait=60))
     await held.arrived()
@@ -44,7 +47,7 @@ async def test_a_claim_that_would_begin_to_wait_gets_none(bucket: Bucket, client
     assert waiting.result() == []
 
 
-async def test_a_retry_that_waits_for_the_archive_gets_its_answer(bucket: Bucket, client: Client, queue: Queue):
+async def test_a_retry_that_waits_for_the_archive_gets_its_answer(bucket: Bucket, client: Client, queue: Queue[Any]):
     """Nothing has ended here, so that closing has no reason of its own to seal."""
     job = await queue.push("work")
     other = await bucket.other()
@@ -62,7 +65,9 @@ async def test_a_retry_that_waits_for_the_archive_gets_its_answer(bucket: Bucket
     assert retrying.result().status == "ready"
 
 
-async def test_a_claim_that_was_cancelled_is_given_back_before_the_end(bucket: Bucket, client: Client, queue: Queue):
+async def test_a_claim_that_was_cancelled_is_given_back_before_the_end(
+    bucket: Bucket, client: Client, queue: Queue[Any]
+):
     await queue.push("work")
     held = bucket.hold("write")
     claiming = asyncio.create_task(queue.claim())
@@ -76,7 +81,7 @@ async def test_a_claim_that_was_cancelled_is_given_back_before_the_end(bucket: B
     assert (await other.queue("q").stats()).ready == 1
 
 
-async def test_a_long_purge_is_finished(bucket: Bucket, client: Client, queue: Queue):
+async def test_a_long_purge_is_finished(bucket: Bucket, client: Client, queue: Queue[Any]):
     await queue.push_many(range(1_500))
     held = bucket.hold("write")
     purging = asyncio.create_task(queue.purge())
@@ -88,7 +93,7 @@ async def test_a_long_purge_is_finished(bucket: Bucket, client: Client, queue: Q
     assert purging.result() == 1_500
 
 
-async def test_what_ends_at_the_last_moment_is_archived_too(bucket: Bucket, client: Client, queue: Queue):
+async def test_what_ends_at_the_last_moment_is_archived_too(bucket: Bucket, client: Client, queue: Queue[Any]):
     await queue.push("work")
     (claim,) = await queue.claim()
     held = bucket.hold("write")
@@ -102,7 +107,7 @@ async def test_what_ends_at_the_last_moment_is_archived_too(bucket: Bucket, clie
     assert [record.id for record in await bucket.records()] == [claim.job.id]
 
 
-async def test_callers_are_told_when_the_store_fails_just_then(bucket: Bucket, client: Client, queue: Queue):
+async def test_callers_are_told_when_the_store_fails_just_then(bucket: Bucket, client: Client, queue: Queue[Any]):
     await queue.push("first")
     held = bucket.hold("write")
     bucket.faulty.next("any", Fault.ERROR, error="disk_full", times=10**6)
@@ -118,7 +123,7 @@ async def test_callers_are_told_when_the_store_fails_just_then(bucket: Bucket, c
 
 
 @pytest.mark.parametrize("wait", [0, 10])
-async def test_afterwards_every_call_is_refused(bucket: Bucket, client: Client, queue: Queue, wait: float):
+async def test_afterwards_every_call_is_refused(bucket: Bucket, client: Client, queue: Queue[Any], wait: float):
     await client.close()
     with pytest.raises(BucketqError, match="closed"):
         await queue.claim(wait=wait)
@@ -133,26 +138,26 @@ class TestNothingGoesOn:
         await bucket.clock.advance(3_600)
         assert sum(bucket.faulty.calls.values()) == before
 
-    async def test_after_work(self, bucket: Bucket, client: Client, queue: Queue):
+    async def test_after_work(self, bucket: Bucket, client: Client, queue: Queue[Any]):
         await queue.push_many(range(3), delay=10)
         await queue.push("now", ttl=30)
         await queue.claim()
         await self.finished(bucket, client)
 
-    async def test_after_claims_waited(self, bucket: Bucket, client: Client, queue: Queue):
+    async def test_after_claims_waited(self, bucket: Bucket, client: Client, queue: Queue[Any]):
         waiting = asyncio.create_task(queue.claim(wait=60))
         await bucket.clock.settle()
         await self.finished(bucket, client)
         assert waiting.result() == []
 
-    async def test_after_the_archive_failed(self, bucket: Bucket, client: Client, queue: Queue):
+    async def test_after_the_archive_failed(self, bucket: Bucket, client: Client, queue: Queue[Any]):
         await queue.push("work")
         (claim,) = await queue.claim()
         await claim.complete()
         bucket.faulty.next("create", Fault.ERROR, key="archive/*", times=10**6)
         await self.finished(bucket, client)
 
-    async def test_after_a_segment_of_others_was_seen(self, bucket: Bucket, client: Client, queue: Queue):
+    async def test_after_a_segment_of_others_was_seen(self, bucket: Bucket, client: Client, queue: Queue[Any]):
         await queue.push("work")
         elsewhere = Clock()
         other = await bucket.connect(clock=elsewhere)

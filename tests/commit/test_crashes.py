@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import pytest
 
 from bucketq import BucketqError, Client
 from bucketq.testing import Crash
-from tests.commit.support import Bucket
+from tests.commit.support import Bucket, FileBucket
 
 When = Literal["before", "after"]
 
@@ -34,8 +35,9 @@ class Life:
             self.ended[second.job.id] = "dead"
             await bucket.run(client.upkeep())
             self.pushed.append((await queue.push(f"after {number}", dedup=f"d{number}")).id)
-        self.pushed.append((await queue.retry(second.job.id)).id)
-        del self.ended[second.job.id]
+        dead = self.claimed[-1]
+        self.pushed.append((await queue.retry(dead)).id)
+        del self.ended[dead]
         (last,) = await queue.claim()
         await last.complete()
         self.ended[last.job.id] = "done"
@@ -81,11 +83,12 @@ async def requests_of_a_life() -> int:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-async def test_nothing_is_lost_or_doubled_wherever_it_dies(when: When):
+@pytest.mark.parametrize("place", ["memory", "file"])
+async def test_nothing_is_lost_or_doubled_wherever_it_dies(when: When, place: str, tmp_path: Path):
     count = await requests_of_a_life()
     assert count > 15
     for number in range(1, count + 1):
-        bucket = Bucket()
+        bucket = FileBucket(tmp_path / str(number)) if place == "file" else Bucket()
         life = await die_at(bucket, number, when)
         assert bucket.faulty.crashed
         heir = await bucket.other()
@@ -94,6 +97,7 @@ async def test_nothing_is_lost_or_doubled_wherever_it_dies(when: When):
         await check(bucket, life, heir)
         assert (await bucket.document()).root.segment is None
         await heir.close()
+        await bucket.close()
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -12,26 +13,26 @@ from tests.commit.support import Bucket
 
 
 class TestCosts:
-    async def test_a_lone_push_is_one_write_and_no_read(self, bucket: Bucket, queue: Queue):
+    async def test_a_lone_push_is_one_write_and_no_read(self, bucket: Bucket, queue: Queue[Any]):
         await queue.push("first")
         before = sum(bucket.faulty.calls.values())
         await queue.push("second")
         assert sum(bucket.faulty.calls.values()) - before == 1
         assert bucket.writes == 2
 
-    async def test_an_empty_claim_is_one_read_and_no_write(self, bucket: Bucket, queue: Queue):
+    async def test_an_empty_claim_is_one_read_and_no_write(self, bucket: Bucket, queue: Queue[Any]):
         await queue.push("first")
         await queue.claim()
         writes, reads = bucket.writes, bucket.reads
         assert await queue.claim() == []
         assert (bucket.writes - writes, bucket.reads - reads) == (0, 1)
 
-    async def test_reads_write_nothing(self, bucket: Bucket, client: Client, queue: Queue):
+    async def test_reads_write_nothing(self, bucket: Bucket, client: Client, queue: Queue[Any]):
         job = await queue.push("first")
         await asyncio.gather(queue.stats(), queue.jobs(), queue.get(job.id), queue.settings(), client.queues())
         assert bucket.writes == 1
 
-    async def test_who_waits_costs_nothing_while_nothing_happens(self, bucket: Bucket, queue: Queue, clock: Clock):
+    async def test_who_waits_costs_nothing_while_nothing_happens(self, bucket: Bucket, queue: Queue[Any], clock: Clock):
         await queue.push("first", delay=4_000)
         waiting = [asyncio.create_task(queue.claim(wait=3_600)) for _ in range(5)]
         await clock.advance(1)
@@ -42,7 +43,7 @@ class TestCosts:
         await clock.advance(600)
         assert [each.result() for each in waiting] == [[]] * 5
 
-    async def test_an_idle_client_costs_nothing(self, bucket: Bucket, queue: Queue, clock: Clock):
+    async def test_an_idle_client_costs_nothing(self, bucket: Bucket, queue: Queue[Any], clock: Clock):
         await queue.push("first")
         before = sum(bucket.faulty.calls.values())
         await clock.advance(86_400)
@@ -52,7 +53,7 @@ class TestCosts:
 class TestSharing:
     @pytest.mark.parametrize("count", [2, 100])
     async def test_all_that_came_while_a_write_was_under_way_share_the_next(
-        self, bucket: Bucket, queue: Queue, count: int
+        self, bucket: Bucket, queue: Queue[Any], count: int
     ):
         held = bucket.hold("write")
         first = asyncio.create_task(queue.push("first"))
@@ -65,7 +66,7 @@ class TestSharing:
         assert bucket.writes == 2
         assert [job.payload for job in await queue.jobs(limit=200)] == ["first", *range(count)]
 
-    async def test_callers_that_go_on_at_once_stay_together(self, bucket: Bucket, queue: Queue):
+    async def test_callers_that_go_on_at_once_stay_together(self, bucket: Bucket, queue: Queue[Any]):
         """They get to run before the next write goes; else they would split into two cohorts."""
 
         async def caller() -> None:
@@ -75,7 +76,7 @@ class TestSharing:
         await asyncio.gather(*(caller() for _ in range(20)))
         assert bucket.writes == 10
 
-    async def test_workers_stay_together(self, bucket: Bucket, queue: Queue):
+    async def test_workers_stay_together(self, bucket: Bucket, queue: Queue[Any]):
         await queue.push_many(range(50))
 
         async def worker() -> None:
@@ -116,13 +117,13 @@ class TestSharing:
 
 
 class TestOneBadCommandFailsAlone:
-    async def test_its_neighbours_commit(self, bucket: Bucket, client: Client, queue: Queue):
+    async def test_its_neighbours_commit(self, bucket: Bucket, client: Client, queue: Queue[Any]):
         await queue.configure(max_waiting=3)
         await queue.push_many([1, 2])
         one, two = await queue.claim(2)
         await queue.cancel(one.job.id)
         writes = bucket.writes
-        answers = await asyncio.gather(
+        answers: list[Any] = await asyncio.gather(
             one.complete(),
             two.complete(),
             one.heartbeat(),

@@ -25,7 +25,7 @@ def outage(*stores: FaultyStore) -> None:
         store.next("any", Fault.UNAVAILABLE, times=10**9)
 
 
-async def workers(queue: Queue, count: int) -> tuple[list[asyncio.Task[None]], asyncio.Event]:
+async def workers(queue: Queue[Any], count: int) -> tuple[list[asyncio.Task[None]], asyncio.Event]:
     await queue.push_many(range(count))
     done = asyncio.Event()
     return [asyncio.create_task(work(claim, done)) for claim in await queue.claim(count, lease=LEASE)], done
@@ -42,7 +42,9 @@ async def all_complete_once(bucket: Bucket, client: Client, working: list[asynci
 
 @pytest.mark.parametrize("lasts", OUTAGES)
 @pytest.mark.parametrize("begins", [0, 9])
-async def test_no_job_is_taken_from_its_worker(bucket: Bucket, client: Client, queue: Queue, begins: float, lasts: float):
+async def test_no_job_is_taken_from_its_worker(
+    bucket: Bucket, client: Client, queue: Queue[Any], begins: float, lasts: float
+):
     working, done = await workers(queue, 3)
     await bucket.clock.advance(begins)
     outage(bucket.faulty)
@@ -55,7 +57,9 @@ async def test_no_job_is_taken_from_its_worker(bucket: Bucket, client: Client, q
 
 
 @pytest.mark.parametrize("lasts", [35, 42, 55, 80, 150])
-async def test_nor_by_another_process_that_was_cut_off_too(bucket: Bucket, client: Client, queue: Queue, lasts: float):
+async def test_nor_by_another_process_that_was_cut_off_too(
+    bucket: Bucket, client: Client, queue: Queue[Any], lasts: float
+):
     """It could not read for longer than a beat when the leases would have been over, and it is the first to be back."""
     cut_off = FaultyStore(bucket.inner)
     watcher = await bucket.connect(cut_off, worker="watcher")
@@ -74,7 +78,7 @@ async def test_nor_by_another_process_that_was_cut_off_too(bucket: Bucket, clien
 
 @pytest.mark.parametrize("takes", [4, 5.5, 7, 9, 20])
 async def test_a_claim_that_took_as_long_as_its_lease_to_write_is_good_for_all_of_it(
-    bucket: Bucket, queue: Queue, clock: Clock, takes: float
+    bucket: Bucket, queue: Queue[Any], clock: Clock, takes: float
 ):
     await queue.push("work")
     held = bucket.hold("write")
@@ -84,11 +88,11 @@ async def test_a_claim_that_took_as_long_as_its_lease_to_write_is_good_for_all_o
     held.release()
     (claim,) = await claiming
     await clock.advance(4.5)
-    await claim.heartbeat()
-    await claim.complete()
+    await bucket.run(claim.heartbeat())
+    await bucket.run(claim.complete())
 
 
-async def test_leases_still_end_after_an_outage(bucket: Bucket, client: Client, queue: Queue, clock: Clock):
+async def test_leases_still_end_after_an_outage(bucket: Bucket, client: Client, queue: Queue[Any], clock: Clock):
     """Re-armed, not forgotten."""
     await queue.push("work")
     await queue.claim(lease=LEASE)
@@ -102,7 +106,7 @@ async def test_leases_still_end_after_an_outage(bucket: Bucket, client: Client, 
     assert [claim.token for claim in waiting.result()] == [2]
 
 
-async def test_a_process_that_was_suspended_re_arms_them(bucket: Bucket, queue: Queue, clock: Clock):
+async def test_a_process_that_was_suspended_re_arms_them(bucket: Bucket, queue: Queue[Any], clock: Clock):
     """It was not looking: the worker of another process may have gone on, but so may its own not have."""
     await queue.push("work")
     (claim,) = await queue.claim(lease=LEASE)
@@ -120,7 +124,7 @@ class TestProcessesThatLiveShorterThanTheLease:
         return claims
 
     @pytest.fixture(params=["alone", "beside one with a ttl"])
-    async def orphan(self, request: pytest.FixtureRequest, bucket: Bucket, client: Client, queue: Queue) -> str:
+    async def orphan(self, request: pytest.FixtureRequest, bucket: Bucket, client: Client, queue: Queue[Any]) -> str:
         """A claimed job whose process has vanished."""
         job = await queue.push("work")
         if request.param != "alone":
@@ -160,7 +164,7 @@ class TestProcessesThatLiveShorterThanTheLease:
         await bucket.run(client.upkeep())
         assert (await client.queue("q").get(orphan)).status == "ready"
 
-    async def test_a_heartbeat_counts(self, bucket: Bucket, queue: Queue, clock: Clock):
+    async def test_a_heartbeat_counts(self, bucket: Bucket, queue: Queue[Any], clock: Clock):
         await queue.push("work")
         (claim,) = await queue.claim(lease=LEASE)
         for _ in range(30):

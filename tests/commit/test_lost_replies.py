@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -16,14 +17,14 @@ pytestmark = pytest.mark.parametrize("kind", DEEDS)
 QUEUE_KEY = "queue.json"
 
 
-async def prepared(bucket: Bucket, kind: str, **settings: object) -> Deed:
+async def prepared(bucket: Bucket, kind: str, **settings: Any) -> Deed:
     deed = DEEDS[kind](await bucket.connect(**settings), bucket)
     await deed.prepare()
     return deed
 
 
 async def finish(bucket: Bucket, deed: Deed, answer: object) -> None:
-    await deed.check(answer)
+    await bucket.run(deed.check(answer))
     await bucket.state()
 
 
@@ -95,9 +96,9 @@ class TestLate:
             await bucket.run(deed.act())
         bucket.faulty.heal()
         if meanwhile:
-            await deed.client.queue("meanwhile").push("first come")
+            await bucket.run(deed.client.queue("meanwhile").push("first come"))
         assert await bucket.faulty.deliver_late() == 1
-        assert await deed.was_done() is not meanwhile
-        await deed.client.queue("after").push("goes on")
-        assert await deed.was_done() is not meanwhile
+        assert await bucket.run(deed.was_done()) is not meanwhile
+        await bucket.run(deed.client.queue("after").push("goes on"))
+        assert await bucket.run(deed.was_done()) is not meanwhile
         await bucket.state()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -35,10 +36,10 @@ class TestShorterThanThePatience:
         await bucket.clock.advance(20)
         assert not acting.done()
         bucket.faulty.heal()
-        await deed.check(await bucket.run(acting))
+        await bucket.run(deed.check(await bucket.run(acting)))
         await bucket.state()
 
-    async def test_reads_wait_too(self, bucket: Bucket, queue: Queue, clock: Clock):
+    async def test_reads_wait_too(self, bucket: Bucket, queue: Queue[Any], clock: Clock):
         job = await queue.push("there")
         outage(bucket.faulty)
         asking = asyncio.create_task(queue.get(job.id))
@@ -48,13 +49,31 @@ class TestShorterThanThePatience:
         assert (await bucket.run(asking)).payload == "there"
         assert await claiming == []
 
-    async def test_a_burst_of_failures_on_the_way_to_know_is_no_obstacle(self, bucket: Bucket, queue: Queue):
+    async def test_a_burst_of_failures_on_the_way_to_know_is_no_obstacle(self, bucket: Bucket, queue: Queue[Any]):
         bucket.faulty.next("write", Fault.REPLY_LOST)
         bucket.faulty.next("get", Fault.UNAVAILABLE, times=8)
         job = await bucket.run(queue.push("once"))
-        assert [found.id for found in await queue.jobs()] == [job.id]
+        assert [found.id for found in await bucket.run(queue.jobs())] == [job.id]
 
-    async def test_opening_waits(self, bucket: Bucket, queue: Queue):
+    @pytest.mark.parametrize("seen", [True, False])
+    async def test_when_it_is_over_nobody_is_held_up_by_how_long_it_was(
+        self, bucket: Bucket, queue: Queue[Any], clock: Clock, seen: bool
+    ):
+        """A write that took so long is no measure of how long others need; heartbeats wait behind it."""
+        others = [(await bucket.other()).queue("q") for _ in range(3)]
+        outage(bucket.faulty)
+        pushing = asyncio.create_task(queue.push("first"))
+        await clock.advance(50)
+        for other in others if seen else []:
+            await bucket.run(other.push("theirs"))
+        bucket.faulty.heal()
+        await bucket.run(pushing)
+        for _ in range(5):
+            began_us = clock.mono_us()
+            await bucket.run(queue.push("next"))
+            assert clock.mono_us() - began_us < 5_000_000
+
+    async def test_opening_waits(self, bucket: Bucket, queue: Queue[Any]):
         await queue.push("there")
         bucket.faulty.next("get", Fault.UNAVAILABLE, times=5)
         client = await bucket.run(bucket.connect())
@@ -75,8 +94,8 @@ class TestLongerThanThePatience:
         assert caught.value.cause is not None
         bucket.faulty.heal()
         assert await bucket.run(deed.was_done()) is landed
-        await deed.client.queue("after").push("goes on")
-        assert await deed.was_done() is landed
+        await bucket.run(deed.client.queue("after").push("goes on"))
+        assert await bucket.run(deed.was_done()) is landed
         await bucket.state()
 
     async def test_a_read_is_a_store_error(self, bucket: Bucket):
@@ -87,7 +106,7 @@ class TestLongerThanThePatience:
             await bucket.run(queue.get(job.id))
         assert caught.value.cause is not None
         bucket.faulty.heal()
-        assert (await queue.get(job.id)).payload == "there"
+        assert (await bucket.run(queue.get(job.id))).payload == "there"
 
     async def test_a_push_by_dedup_key_may_be_asked_again(self, bucket: Bucket):
         queue = (await bucket.connect(conflict_timeout=5)).queue("q")
@@ -97,8 +116,8 @@ class TestLongerThanThePatience:
         with pytest.raises(OutcomeUnknown):
             await bucket.run(queue.push("once", dedup="d"))
         bucket.faulty.heal()
-        assert (await queue.push("once", dedup="d")).duplicate
-        assert [job.payload for job in await queue.jobs()] == ["before", "once"]
+        assert (await bucket.run(queue.push("once", dedup="d"))).duplicate
+        assert [job.payload for job in await bucket.run(queue.jobs())] == ["before", "once"]
 
     async def test_a_store_that_goes_on_refusing_is_a_conflict_in_the_end(self, bucket: Bucket):
         """A conflict is believed only once something was read that explains it."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 
@@ -17,18 +19,20 @@ from tests.commit.support import Bucket
 async def test_the_caller_is_told_why_and_the_next_call_works(bucket: Bucket, client: Client, kind: str, error):
     deed = DEEDS[kind](client, bucket)
     await deed.prepare()
-    before = await bucket.bytes() if kind != "push" else None
+    before = await bucket.content() if kind != "push" else None
     bucket.faulty.next("write", Fault.ERROR, error=error)
     with pytest.raises(StoreError, match=error.replace("_", " ")) as caught:
         await bucket.run(deed.act())
     assert isinstance(caught.value.cause, OSError)
-    assert before is None or await bucket.bytes() == before
+    assert before is None or await bucket.content() == before
     assert not await deed.was_done()
     await deed.check(await deed.act())
     await bucket.state()
 
 
-async def test_reads_of_the_same_batch_are_answered_without_what_failed(bucket: Bucket, client: Client, queue: Queue):
+async def test_reads_of_the_same_batch_are_answered_without_what_failed(
+    bucket: Bucket, client: Client, queue: Queue[Any]
+):
     job = await queue.push("there")
     (claim,) = await queue.claim()
     await claim.complete()
@@ -47,7 +51,7 @@ async def test_reads_of_the_same_batch_are_answered_without_what_failed(bucket: 
     assert bucket.writes == 4
 
 
-async def test_a_batch_of_many_fails_whole_and_stores_none(bucket: Bucket, queue: Queue):
+async def test_a_batch_of_many_fails_whole_and_stores_none(bucket: Bucket, queue: Queue[Any]):
     await queue.push("first")
     held = bucket.hold("write")
     bucket.faulty.next("write", Fault.ERROR, error="disk_full", skip=1)
@@ -64,7 +68,9 @@ async def test_a_batch_of_many_fails_whole_and_stores_none(bucket: Bucket, queue
     await bucket.state()
 
 
-async def test_upkeep_tells_what_went_wrong_and_goes_on_by_itself(bucket: Bucket, client: Client, queue: Queue, clock: Clock):
+async def test_upkeep_tells_what_went_wrong_and_goes_on_by_itself(
+    bucket: Bucket, client: Client, queue: Queue[Any], clock: Clock
+):
     await queue.push("work")
     (claim,) = await queue.claim()
     await claim.complete()
@@ -79,35 +85,35 @@ async def test_upkeep_tells_what_went_wrong_and_goes_on_by_itself(bucket: Bucket
 
 class TestAStoreThatHasStopped:
     @pytest.fixture
-    async def stopped(self, bucket: Bucket, queue: Queue) -> Queue:
+    async def stopped(self, bucket: Bucket, queue: Queue[Any]) -> Queue[Any]:
         await queue.push("before")
         bucket.faulty.next("any", Fault.ERROR, error="stopped", times=10**9)
         return queue
 
     @pytest.mark.parametrize("_", range(2))
-    async def test_every_call_says_so(self, bucket: Bucket, client: Client, stopped: Queue, _: int):
-        calls = [
+    async def test_every_call_says_so(self, bucket: Bucket, client: Client, stopped: Queue[Any], _: int):
+        calls: list[Callable[[], Coroutine[Any, Any, Any]]] = [
             lambda: stopped.push("x"),
-            lambda: stopped.claim(),
+            stopped.claim,
             lambda: stopped.claim(wait=5),
-            lambda: stopped.stats(),
-            lambda: stopped.jobs(),
+            stopped.stats,
+            stopped.jobs,
             lambda: stopped.get("nope"),
-            lambda: stopped.pause(),
-            lambda: stopped.purge(),
-            lambda: client.upkeep(),
+            stopped.pause,
+            stopped.purge,
+            client.upkeep,
         ]
         for call in calls:
             with pytest.raises(StoreStopped) as caught:
                 await bucket.run(call())
             assert caught.value.outcome == "final"
 
-    async def test_closing_works_all_the_same(self, bucket: Bucket, client: Client, stopped: Queue):
+    async def test_closing_works_all_the_same(self, bucket: Bucket, client: Client, stopped: Queue[Any]):
         await bucket.run(client.close())
         with pytest.raises(BucketqError, match="closed"):
             await stopped.push("x")
 
-    async def test_in_doubt_it_stays_unknown(self, bucket: Bucket, queue: Queue):
+    async def test_in_doubt_it_stays_unknown(self, bucket: Bucket, queue: Queue[Any]):
         await queue.push("before")
         bucket.faulty.next("write", Fault.REPLY_LOST)
         bucket.faulty.next("write", Fault.ERROR, error="stopped")
@@ -121,19 +127,19 @@ class TestAnErrorThatNobodyExpects:
     """As a bug in somebody's own Store would be."""
 
     @pytest.fixture
-    async def dead(self, bucket: Bucket, queue: Queue) -> Queue:
+    async def dead(self, bucket: Bucket, queue: Queue[Any]) -> Queue[Any]:
         await queue.push_many([1, 2])
         (claim,) = await queue.claim()
         await claim.complete()
         bucket.faulty.crash()
         return queue
 
-    async def test_every_call_fails_and_none_hangs(self, bucket: Bucket, client: Client, dead: Queue):
-        for call in (lambda: dead.push("x"), lambda: dead.claim(wait=5), lambda: dead.stats(), lambda: client.upkeep()):
+    async def test_every_call_fails_and_none_hangs(self, bucket: Bucket, client: Client, dead: Queue[Any]):
+        for call in (lambda: dead.push("x"), lambda: dead.claim(wait=5), dead.stats, client.upkeep):
             with pytest.raises(Exception, match="dead"):
                 await bucket.run(call())
 
-    async def test_closing_ends(self, bucket: Bucket, client: Client, dead: Queue):
+    async def test_closing_ends(self, bucket: Bucket, client: Client, dead: Queue[Any]):
         with pytest.raises(Exception, match="dead"):
             await dead.push("x")
         await bucket.run(client.close())

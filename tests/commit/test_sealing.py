@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from bucketq.testing import Clock, Fault
 from tests.commit.support import Bucket
 
 
-async def end(queue: Queue, count: int = 1) -> list[str]:
+async def end(queue: Queue[Any], count: int = 1) -> list[str]:
     """Push, claim and complete."""
     await queue.push_many(range(count))
     claims = await queue.claim(count)
@@ -20,7 +21,7 @@ async def end(queue: Queue, count: int = 1) -> list[str]:
 
 
 class TestIsDue:
-    async def test_after_a_minute(self, bucket: Bucket, queue: Queue, clock: Clock):
+    async def test_after_a_minute(self, bucket: Bucket, queue: Queue[Any], clock: Clock):
         first = await end(queue)
         await clock.advance(30)
         second = await end(queue)
@@ -49,13 +50,13 @@ class TestIsDue:
             await bucket.clock.settle()
             assert len(await bucket.segments()) == (1 if number == 4 else 0)
 
-    async def test_at_a_clean_close(self, bucket: Bucket, client: Client, queue: Queue):
+    async def test_at_a_clean_close(self, bucket: Bucket, client: Client, queue: Queue[Any]):
         ids = await end(queue, 3)
         await bucket.run(client.close())
         assert [record.id for record in await bucket.records()] == ids
         assert (await bucket.document()).jobs == []
 
-    async def test_by_upkeep(self, bucket: Bucket, client: Client, queue: Queue):
+    async def test_by_upkeep(self, bucket: Bucket, client: Client, queue: Queue[Any]):
         ids = await end(queue, 3)
         await bucket.run(client.upkeep())
         assert [record.id for record in await bucket.records()] == ids
@@ -83,7 +84,9 @@ class TestIsDue:
 
 
 class TestTheArchive:
-    async def test_the_folder_is_the_hour_of_the_seal(self, bucket: Bucket, client: Client, queue: Queue, clock: Clock):
+    async def test_the_folder_is_the_hour_of_the_seal(
+        self, bucket: Bucket, client: Client, queue: Queue[Any], clock: Clock
+    ):
         await clock.advance(3_599)
         await end(queue)
         await clock.advance(5)
@@ -98,7 +101,7 @@ class TestTheArchive:
 
     @pytest.mark.parametrize("fault", [Fault.REPLY_LOST, Fault.REQUEST_LOST, Fault.DUPLICATED, Fault.LATE])
     async def test_a_segment_is_written_once_whatever_happens_to_the_request(
-        self, bucket: Bucket, client: Client, queue: Queue, fault: Fault
+        self, bucket: Bucket, client: Client, queue: Queue[Any], fault: Fault
     ):
         ids = await end(queue, 3)
         bucket.faulty.next("create", fault, key="archive/*")
@@ -107,7 +110,9 @@ class TestTheArchive:
         assert [record.id for record in await bucket.records()] == ids
         assert (await bucket.document()).jobs == []
 
-    async def test_nobody_sees_the_next_before_the_one_under_way_is_there(self, bucket: Bucket, client: Client, queue: Queue):
+    async def test_nobody_sees_the_next_before_the_one_under_way_is_there(
+        self, bucket: Bucket, client: Client, queue: Queue[Any]
+    ):
         held = bucket.hold("create", key="archive/*")
         first = await end(queue)
         keeping = asyncio.create_task(client.upkeep())

@@ -28,7 +28,7 @@ async def successor(request: pytest.FixtureRequest, bucket: Bucket, client: Clie
 
 @pytest.mark.parametrize("kind", ACTS)
 async def test_it_is_told_and_the_new_worker_does_not_notice(
-    bucket: Bucket, client: Client, queue: Queue, successor: Client, kind: str
+    bucket: Bucket, client: Client, queue: Queue[Any], successor: Client, kind: str
 ):
     await queue.push("work")
     (stale,) = await queue.claim(lease=5)
@@ -48,7 +48,7 @@ async def test_it_is_told_and_the_new_worker_does_not_notice(
 
 
 @pytest.mark.parametrize("kind", ACTS)
-async def test_after_the_end_of_the_job_as_well(bucket: Bucket, client: Client, queue: Queue, kind: str):
+async def test_after_the_end_of_the_job_as_well(bucket: Bucket, client: Client, queue: Queue[Any], kind: str):
     await queue.push("work")
     (stale,) = await queue.claim(lease=5)
     (current,) = await bucket.run(queue.claim(wait=10))
@@ -60,7 +60,7 @@ async def test_after_the_end_of_the_job_as_well(bucket: Bucket, client: Client, 
 
 
 @pytest.mark.parametrize("kind", ACTS)
-async def test_a_second_end_of_the_same_claim_is_refused(bucket: Bucket, client: Client, queue: Queue, kind: str):
+async def test_a_second_end_of_the_same_claim_is_refused(bucket: Bucket, client: Client, queue: Queue[Any], kind: str):
     await queue.push("work")
     (claim,) = await queue.claim()
     await claim.complete()
@@ -70,7 +70,7 @@ async def test_a_second_end_of_the_same_claim_is_refused(bucket: Bucket, client:
     assert [record.ending for record in await bucket.records()] == [1]
 
 
-async def test_a_heartbeat_in_the_batch_of_its_expiry_comes_first(queue: Queue, clock: Clock):
+async def test_a_heartbeat_in_the_batch_of_its_expiry_comes_first(queue: Queue[Any], clock: Clock):
     await queue.push("work")
     (claim,) = await queue.claim(lease=5)
     for _ in range(10):
@@ -80,7 +80,9 @@ async def test_a_heartbeat_in_the_batch_of_its_expiry_comes_first(queue: Queue, 
     await claim.complete()
 
 
-async def test_a_lease_of_another_client_is_watched_from_the_moment_it_is_seen(bucket: Bucket, queue: Queue, clock: Clock):
+async def test_a_lease_of_another_client_is_watched_from_the_moment_it_is_seen(
+    bucket: Bucket, queue: Queue[Any], clock: Clock
+):
     other = (await bucket.other()).queue("q")
     await queue.push("work")
     await queue.claim(lease=10)

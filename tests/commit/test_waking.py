@@ -96,7 +96,7 @@ EVENTS = [
 
 
 @asynccontextmanager
-async def waiting_for(queue: Queue, clock: Clock, wait: float = 10_000) -> AsyncIterator[Waiting]:
+async def waiting_for(queue: Queue[Any], clock: Clock, wait: float = 10_000) -> AsyncIterator[Waiting]:
     waiting = asyncio.create_task(queue.claim(wait=wait))
     await clock.settle()
     assert not waiting.done()
@@ -124,7 +124,9 @@ class TestAnEvent:
             assert [claim.payload for claim in waiting.result()] == ["work"]
         await bucket.state()
 
-    async def test_wakes_as_many_as_there_are_jobs(self, bucket: Bucket, client: Client, queue: Queue, clock: Clock):
+    async def test_wakes_as_many_as_there_are_jobs(
+        self, bucket: Bucket, client: Client, queue: Queue[Any], clock: Clock
+    ):
         waiting = [asyncio.create_task(queue.claim(wait=100, lease=1_000)) for _ in range(4)]
         await clock.settle()
         await queue.push_many([1, 2, 3])
@@ -164,11 +166,13 @@ class TestTime:
     """In one client: with one write; between two: by the other's own timer."""
 
     @pytest.fixture(params=["one client", "two clients"])
-    async def pair(self, request: pytest.FixtureRequest, bucket: Bucket, client: Client) -> tuple[Queue, Queue]:
+    async def pair(
+        self, request: pytest.FixtureRequest, bucket: Bucket, client: Client
+    ) -> tuple[Queue[Any], Queue[Any]]:
         other = client if request.param == "one client" else await bucket.other()
         return client.queue("q"), other.queue("q")
 
-    async def woken_at(self, bucket: Bucket, queue: Queue, at: float, late: float = 0.01) -> Claim[Any]:
+    async def woken_at(self, bucket: Bucket, queue: Queue[Any], at: float, late: float = 0.01) -> Claim[Any]:
         clock = bucket.clock
         async with waiting_for(queue, clock) as waiting:
             await clock.advance(at - 0.01)
@@ -179,17 +183,17 @@ class TestTime:
             (claim,) = waiting.result()
             return claim
 
-    async def test_a_delay_that_is_over(self, bucket: Bucket, pair: tuple[Queue, Queue]):
+    async def test_a_delay_that_is_over(self, bucket: Bucket, pair: tuple[Queue[Any], Queue[Any]]):
         await pair[1].push("work", delay=50)
         await self.woken_at(bucket, pair[0], 50)
 
-    async def test_a_back_off_that_is_over(self, bucket: Bucket, pair: tuple[Queue, Queue]):
+    async def test_a_back_off_that_is_over(self, bucket: Bucket, pair: tuple[Queue[Any], Queue[Any]]):
         await pair[1].push("work")
         (claim,) = await pair[1].claim()
         await claim.fail("no luck", retry_in=50)
         assert (await self.woken_at(bucket, pair[0], 50)).job.attempt == 2
 
-    async def test_a_release_with_a_delay(self, bucket: Bucket, pair: tuple[Queue, Queue]):
+    async def test_a_release_with_a_delay(self, bucket: Bucket, pair: tuple[Queue[Any], Queue[Any]]):
         await pair[1].push("work")
         (claim,) = await pair[1].claim()
         await claim.release(delay=50)
@@ -201,7 +205,7 @@ class TestTime:
         await queue.claim(lease=50)
         assert (await self.woken_at(bucket, queue, 50, late=0.26)).token == 2
 
-    async def test_a_token_of_the_rate(self, bucket: Bucket, pair: tuple[Queue, Queue]):
+    async def test_a_token_of_the_rate(self, bucket: Bucket, pair: tuple[Queue[Any], Queue[Any]]):
         await pair[1].configure(rate="1/m")
         await pair[1].push_many(["work", "work"])
         assert len(await pair[1].claim(2)) == 1

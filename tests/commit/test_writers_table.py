@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-
-import pytest
+from collections.abc import Coroutine
+from typing import Any
 
 from bucketq import Client, OutcomeUnknown, Queue
 from bucketq.queue.state import WRITERS_MAX
@@ -12,11 +12,11 @@ from bucketq.testing import Fault
 from tests.commit.support import Bucket
 
 
-async def interrupted(bucket: Bucket, call: object, fault: Fault, writers: int) -> asyncio.Task[object]:
+async def interrupted(bucket: Bucket, call: Coroutine[Any, Any, Any], fault: Fault, writers: int) -> asyncio.Task[Any]:
     """The call's write meets a fault; before it is sent again, so many others commit."""
     bucket.faulty.next("write", fault, key="queue.json")
     again = bucket.hold("write", skip=1)
-    acting = asyncio.ensure_future(bucket.run(call))  # type: ignore[arg-type]
+    acting = asyncio.create_task(bucket.run(call))
     await again.arrived()
     await bucket.crowd(writers)
     again.release()
@@ -24,36 +24,36 @@ async def interrupted(bucket: Bucket, call: object, fault: Fault, writers: int) 
     return acting
 
 
-async def test_it_says_so_while_it_remembers(bucket: Bucket, queue: Queue):
+async def test_it_says_so_while_it_remembers(bucket: Bucket, queue: Queue[Any]):
     await queue.push("before")
     acting = await interrupted(bucket, queue.push("mine"), Fault.REPLY_LOST, WRITERS_MAX - 1)
     job = acting.result()
-    assert [(found.id, found.payload) for found in await queue.jobs()][1:] == [(job.id, "mine")]
+    assert [(found.id, found.payload) for found in await bucket.run(queue.jobs())][1:] == [(job.id, "mine")]
     assert (await bucket.document()).root.floor == 0
 
 
-async def test_past_that_the_outcome_is_unknown_and_the_job_is_stored_once(bucket: Bucket, queue: Queue):
+async def test_past_that_the_outcome_is_unknown_and_the_job_is_stored_once(bucket: Bucket, queue: Queue[Any]):
     await queue.push("before")
     acting = await interrupted(bucket, queue.push("mine", dedup="d"), Fault.REPLY_LOST, WRITERS_MAX)
     assert isinstance(acting.exception(), OutcomeUnknown)
-    again = await queue.push("mine", dedup="d")
+    again = await bucket.run(queue.push("mine", dedup="d"))
     assert again.duplicate
-    assert [job.payload for job in await queue.jobs()] == ["before", "mine"]
+    assert [job.payload for job in await bucket.run(queue.jobs())] == ["before", "mine"]
 
 
-async def test_a_commit_beyond_the_floor_that_is_not_in_the_table_was_not_made(bucket: Bucket, queue: Queue):
+async def test_a_commit_beyond_the_floor_that_is_not_in_the_table_was_not_made(bucket: Bucket, queue: Queue[Any]):
     await queue.push("before")
     acting = await interrupted(bucket, queue.push("mine"), Fault.REQUEST_LOST, WRITERS_MAX)
     acting.result()
-    assert [job.payload for job in await queue.jobs()] == ["before", "mine"]
+    assert [job.payload for job in await bucket.run(queue.jobs())] == ["before", "mine"]
     assert (await bucket.document()).root.floor > 0
 
 
-async def test_one_at_the_floor_may_have_been(bucket: Bucket, queue: Queue):
+async def test_one_at_the_floor_may_have_been(bucket: Bucket, queue: Queue[Any]):
     await queue.push("before")
     acting = await interrupted(bucket, queue.push("mine"), Fault.REQUEST_LOST, WRITERS_MAX + 1)
     assert isinstance(acting.exception(), OutcomeUnknown)
-    assert [job.payload for job in await queue.jobs()] == ["before"]
+    assert [job.payload for job in await bucket.run(queue.jobs())] == ["before"]
 
 
 async def test_a_neighbour_of_an_unknown_outcome_is_decided_on_what_is_stored(bucket: Bucket, client: Client):

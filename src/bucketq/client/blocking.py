@@ -167,7 +167,7 @@ class SyncQueue(Generic[T]):
 
     def claims(
         self,
-        n: int = 10,
+        n: int = 1,
         lease: Duration | None = None,
         worker: str | None = None,
         group: str | None = None,

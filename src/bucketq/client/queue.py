@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar, Unpack
 
@@ -88,6 +88,10 @@ class Queue(Generic[T]):
     ) -> list[Job[T]]:
         """Store jobs, all or none, in one commit. Items are payloads, or `Push(payload, …)` with options that go
         before those of the call. Raises what `push` raises."""
+        if isinstance(payloads, str | bytes | Mapping):
+            raise SettingInvalid(
+                f"push_many takes payloads, as in a list; this is one ({type(payloads).__name__}): push it"
+            )
         common = {
             "priority": priority,
             "delay": delay,
@@ -124,7 +128,7 @@ class Queue(Generic[T]):
 
     def claims(
         self,
-        n: int = 10,
+        n: int = 1,
         lease: Duration | None = None,
         worker: str | None = None,
         group: str | None = None,

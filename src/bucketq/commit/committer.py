@@ -29,6 +29,8 @@ from bucketq.settings import Settings
 from bucketq.store.base import Store
 
 TAG_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
+LOAD_JOB_US = 40
+REST_EVERY = 25
 CROWD_US = SECOND_US
 """How long a foreign commit is remembered as a sign of contention."""
 
@@ -58,6 +60,8 @@ class Committer:
         self._crowd: dict[str, int] = {}
         self._write_us = 0
         self._next_write_us = 0
+        self._restless_us = 0
+        self._room_us = 0
         self._watch: asyncio.Task[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._upkeep = Upkeep(self, store, settings, clock, rng)
@@ -172,8 +176,11 @@ class Committer:
     async def _run(self) -> None:
         try:
             while not (self._closing and not self._pending and self._upkeep.closed):
+                idle_us = self._clock.mono_us()
                 await self._wake.wait()
                 self._wake.clear()
+                if self._clock.mono_us() - idle_us > self._room_us:
+                    self._restless_us = 0
                 await self._pace()
                 await self._turn()
                 await asyncio.sleep(0)  # whoever was answered runs now, and shares the next batch
@@ -377,9 +384,19 @@ class Committer:
         now_us = self._clock.mono_us()
         self._next_write_us = began_us + int(self._settings.commit_interval_s * SECOND_US)
         self._crowd = {writer: seen for writer, seen in self._crowd.items() if now_us - seen < CROWD_US}
+        self._leave_room(now_us)
         if self._crowd:
             courtesy_us = int(self._rng.random() * len(self._crowd) * self._write_us)
             self._next_write_us = max(self._next_write_us, now_us + courtesy_us)
+
+    def _leave_room(self, now_us: int) -> None:
+        """Whoever wins every race never sees the losers, who need longer: to read, load and write. So now and then a
+        writer that never rests leaves them the time."""
+        self._room_us = 2 * self._write_us + LOAD_JOB_US * len(self.state.jobs)
+        self._restless_us += self._write_us
+        if not self._crowd and self._restless_us > REST_EVERY * self._room_us:
+            self._next_write_us = max(self._next_write_us, now_us + int(self._room_us * (1 + self._rng.random())))
+            self._restless_us = 0
 
     def _load(self, document: Document) -> None:
         """Take over what others committed. The turn of keys and the watch over leases go on."""

@@ -176,10 +176,16 @@ def put_schedule(batch: Batch, command: c.PutSchedule) -> ScheduleRow:
     if old is None and len(batch.state.schedules) >= SCHEDULES_MAX:
         raise QueueFull(f"there are {SCHEDULES_MAX:,} schedules already")
     if not row.next_us:
-        row = replace(row, next_us=tick_after_us(row, batch.now_us))
+        goes_on = old is not None and not old.paused and _ticks_alike(old, row)
+        row = replace(row, next_us=old.next_us if old and goes_on else tick_after_us(row, batch.now_us))
     if row != old:
         batch.emit(e.ScheduleSet(row))
     return row
+
+
+def _ticks_alike(old: ScheduleRow, new: ScheduleRow) -> bool:
+    """A schedule that is declared again, as at each start of a program, keeps the tick that comes next."""
+    return (old.cron, old.every_ms, old.timezone) == (new.cron, new.every_ms, new.timezone)
 
 
 def remove_schedule(batch: Batch, command: c.RemoveSchedule) -> bool:

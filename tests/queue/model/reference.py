@@ -36,7 +36,9 @@ from tests.queue.model.tables import STATUS_ORDER, Dedup, Ending, Tables
 from tests.queue.model.turns import Turns
 
 GROUPS_MAX = 32
+PURGE_STEP = 1_000
 NOT_LOOKING_US = 3_000_000
+CLOCK_SKEW_MAX_US = 600_000_000
 
 Seen = Sequence[e.Event]
 
@@ -75,7 +77,7 @@ class Reference(Tables):
         self.turns.look(self)
 
     def rearm(self) -> None:
-        """Another process took over: every lease begins anew."""
+        """Nobody looked: every lease begins anew."""
         self.armed = dict.fromkeys(self.armed, self.mono_us)
 
     # Pushing
@@ -344,7 +346,7 @@ class Reference(Tables):
             if all(run.status in ENDED for run in runs.values()):
                 raise errors.JobNotFound(command.job_id)
             return self._info(n, groups=True)
-        if self.unarchived(n):
+        if not all(runs[group].archived for group in dead):
             return AwaitArchive()
         place = self._number()
         for group in dead:
@@ -353,11 +355,10 @@ class Reference(Tables):
         return self._info(n, groups=True)
 
     def _purge(self, command: c.Purge, seen: Seen) -> int | Partial | AwaitArchive:
-        """Goes by admission, as far as it can: an ending that is not yet archived stops it for now."""
+        """Goes by admission, a thousand jobs at a time; an ending that is not yet archived stops it for now."""
         rest = replace(command, until=command.until or self.next_number)
-        for n in sorted(self.jobs_of(command.queue)):
-            if not rest.after < n < rest.until:
-                continue
+        ahead = [n for n in sorted(self.jobs_of(command.queue)) if rest.after < n < rest.until]
+        for n in ahead[:PURGE_STEP]:
             status = self.job_status(n)
             rest = replace(rest, after=n)
             if status != "running" and command.status in (None, status):
@@ -369,7 +370,7 @@ class Reference(Tables):
                 else:
                     self._cancel_runs(n)
                 rest = replace(rest, purged=rest.purged + 1)
-        return rest.purged
+        return Partial(rest) if len(ahead) > PURGE_STEP else rest.purged
 
     def _get(self, command: c.Get, seen: Seen) -> JobInfo:
         return self._info(self._find(command.queue, command.job_id), groups=True)
@@ -424,22 +425,26 @@ class Reference(Tables):
             self.dedups[job.queue, job.dedup] = self.dedups[job.queue, job.dedup]._replace(gone=gone)
 
     def _expire_leases(self, seen: Seen) -> None:
-        late = {
-            (n, group): self.mono_us - armed_us - self.runs[n, group].lease_ms * 1_000
-            for (n, group), armed_us in self.armed.items()
+        late_us = {
+            of: self.mono_us - armed_us - self.runs[of].lease_ms * 1_000 for of, armed_us in self.armed.items()
         }
-        lost = [event for event in seen if isinstance(event, (e.Returned, e.Ended)) and event.outcome == "lost"]
-        if not lost and any(over_us > NOT_LOOKING_US for over_us in late.values()):
+        lost = {(event.n, event.group) for event in seen if getattr(event, "outcome", None) == "lost"}
+        if not lost and any(over_us > NOT_LOOKING_US for over_us in late_us.values()):
             self.rearm()
             return
-        for (n, group), over_us in late.items():
-            if over_us < 0:
+        for (n, group), over_us in late_us.items():
+            if over_us < 0 and not ((n, group) in lost and self._is_over_by_wall(n, group)):
                 continue
             run = self.runs[n, group]
             if self._is_spent(n, run):
                 self._end(n, group, "dead", "lost")
             else:
                 self._give_back(n, group, "lost", run.attempt)
+
+    def _is_over_by_wall(self, n: int, group: str) -> bool:
+        """A process that has just come may end such a lease."""
+        run = self.runs[n, group]
+        return self.now_us - run.beat_us > run.lease_ms * 1_000 + CLOCK_SKEW_MAX_US
 
     # Queues and groups
 
@@ -548,14 +553,20 @@ class Reference(Tables):
 
     def _putschedule(self, command: c.PutSchedule, seen: Seen) -> ScheduleRow:
         row = command.schedule
+        old = self.schedules.get(row.name)
         if row.next_us == 0:
-            row = replace(row, next_us=ticks.tick_after(row, self.now_us))
+            goes_on = old is not None and ticks.same_ticks(old, row) and (row.paused or not old.paused)
+            row = replace(row, next_us=old.next_us if old and goes_on else ticks.tick_after(row, self.now_us))
         self._make_queue(row.queue)
         self.schedules[row.name] = row
         return row
 
     def _removeschedule(self, command: c.RemoveSchedule, seen: Seen) -> bool:
-        return self.schedules.pop(command.name, None) is not None
+        row = self.schedules.get(command.name)
+        if row is None or command.queue not in (None, row.queue):
+            return False
+        del self.schedules[command.name]
+        return True
 
     def _listschedules(self, command: c.ListSchedules, seen: Seen) -> list[ScheduleRow]:
         return [row for _, row in sorted(self.schedules.items()) if command.queue in (None, row.queue)]

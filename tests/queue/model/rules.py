@@ -89,6 +89,8 @@ class Moves(RuleBasedStateMachine):
 
     @move()
     def land(self, first: int, second: int) -> None:
+        if second == 0:
+            self.pair.upkeep(limit=1 + first % 3)
         self.pair.land(upkeep=second < 4)
 
     @move()
@@ -105,6 +107,9 @@ class Moves(RuleBasedStateMachine):
     def look_away(self, first: int, second: int) -> None:
         if second < 4:
             self.pair.reload()
+        elif second == 4:  # the wall clock was wrong, and is set right
+            self.pair.leap(20 * MINUTE_US, SECOND_US // 2)
+            self.pair.land(upkeep=True)
         else:
             self.pair.leap(20 * SECOND_US)
             self.pair.land(upkeep=True)
@@ -273,7 +278,7 @@ class Schedules(Moves):
         name = pick(self.schedules, first).name
         row = self.pair.reference.schedules.get(name)
         if second == 0 or row is None:
-            self.pair.ask(c.RemoveSchedule(name))
+            self.pair.ask(c.RemoveSchedule(name, None if first % 2 else "a"))
         else:
             self.pair.ask(c.PutSchedule(replace(row, paused=not row.paused, next_us=0)))
 
@@ -287,6 +292,10 @@ class Archive(Moves):
     def drop(self, first: int, second: int) -> None:
         segment = self.pair.reference.segment
         self.pair.ask(c.Drop(segment.k if segment is not None and second != 7 else 9))
+
+    @move(1)
+    def prune(self, first: int, second: int) -> None:
+        self.pair.ask(c.Prune(1 + first % (1 + self.pair.reference.segments)))
 
     @move(1)
     def archive_all(self, first: int, second: int) -> None:

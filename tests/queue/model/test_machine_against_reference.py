@@ -155,7 +155,7 @@ class Time(Pushes, Claims, Schedules, Archive):
         {"lease_ms": 4_000, "retention_ms": 0, "result_ttl_ms": 0},
     )
     schedules = tuple(
-        ScheduleRow(f"s{index}", "a", Raw(str(100 + index).encode()), 0, catch_up=catch_up, **how)
+        ScheduleRow(f"s{index % 4}", "a", Raw(str(100 + index).encode()), 0, catch_up=catch_up, **how)
         for index, (catch_up, how) in enumerate(
             (
                 ("one", {"every_ms": 10_000}),

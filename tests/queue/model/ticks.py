@@ -21,6 +21,10 @@ def tick_after(schedule: ScheduleRow, t_us: int) -> int:
     return (next(CronSim(schedule.cron, moment)) - EPOCH) // timedelta(microseconds=1)
 
 
+def same_ticks(one: ScheduleRow, other: ScheduleRow) -> bool:
+    return (one.cron, one.every_ms, one.timezone) == (other.cron, other.every_ms, other.timezone)
+
+
 def due_ticks(schedule: ScheduleRow, now_us: int) -> tuple[int, int]:
     """How many jobs the schedule makes now, and its next tick after that."""
     ticks: list[int] = []

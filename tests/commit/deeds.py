@@ -39,10 +39,10 @@ class PushDeed(Deed):
         return await self.queue.push("new")
 
     async def check(self, answer: Job[Any]) -> None:
-        assert [(job.id, job.payload) for job in await self.queue.jobs()] == [(answer.id, "new")]
+        assert [(job.id, job.payload) for job in await self.bucket.run(self.queue.jobs())] == [(answer.id, "new")]
 
     async def was_done(self) -> bool:
-        jobs = await self.queue.jobs()
+        jobs = await self.bucket.run(self.queue.jobs())
         assert len(jobs) <= 1
         return bool(jobs)
 
@@ -56,13 +56,13 @@ class ClaimDeed(Deed):
 
     async def check(self, answer: list[Claim[Any]]) -> None:
         (claim,) = answer
-        running = await self.queue.jobs(status="running")
+        running = await self.bucket.run(self.queue.jobs(status="running"))
         assert [(job.id, job.token, job.attempt) for job in running] == [(claim.job.id, claim.token, 1)]
-        assert (await self.queue.stats()).ready == 2
-        await claim.complete()
+        assert (await self.bucket.run(self.queue.stats())).ready == 2
+        await self.bucket.run(claim.complete())
 
     async def was_done(self) -> bool:
-        stats = await self.queue.stats()
+        stats = await self.bucket.run(self.queue.stats())
         assert stats.running <= 1
         assert stats.ready + stats.running == 3
         return stats.running == 1
@@ -79,13 +79,13 @@ class CompleteDeed(OfClaim):
         await self.claim.complete("result")
 
     async def check(self, answer: None) -> None:
-        assert (await self.queue.get(self.claim.job.id)).result == "result"
-        assert (await self.queue.stats()).done == 1
+        assert (await self.bucket.run(self.queue.get(self.claim.job.id))).result == "result"
+        assert (await self.bucket.run(self.queue.stats())).done == 1
         await self.bucket.run(self.client.upkeep())
         assert [(record.id, record.ending) for record in await self.bucket.records()] == [(self.claim.job.id, 1)]
 
     async def was_done(self) -> bool:
-        stats = await self.queue.stats()
+        stats = await self.bucket.run(self.queue.stats())
         assert stats.done + stats.running == 1
         return stats.done == 1
 
@@ -95,12 +95,12 @@ class FailDeed(OfClaim):
         return await self.claim.fail("no luck", retry_in=60)
 
     async def check(self, answer: Job[Any]) -> None:
-        job = await self.queue.get(self.claim.job.id)
+        job = await self.bucket.run(self.queue.get(self.claim.job.id))
         assert (answer.id, answer.status, answer.attempt) == (job.id, job.status, job.attempt)
         assert (job.status, job.attempt, [attempt.outcome for attempt in job.attempts]) == ("scheduled", 1, ["failed"])
 
     async def was_done(self) -> bool:
-        return (await self.queue.get(self.claim.job.id)).status == "scheduled"
+        return (await self.bucket.run(self.queue.get(self.claim.job.id))).status == "scheduled"
 
 
 class HeartbeatDeed(OfClaim):
@@ -108,12 +108,12 @@ class HeartbeatDeed(OfClaim):
         await self.claim.heartbeat("half")
 
     async def check(self, answer: None) -> None:
-        job = await self.queue.get(self.claim.job.id)
+        job = await self.bucket.run(self.queue.get(self.claim.job.id))
         assert (job.status, job.progress, job.token) == ("running", "half", self.claim.token)
-        await self.claim.complete()
+        await self.bucket.run(self.claim.complete())
 
     async def was_done(self) -> bool:
-        return bool((await self.queue.get(self.claim.job.id)).progress == "half")
+        return bool((await self.bucket.run(self.queue.get(self.claim.job.id))).progress == "half")
 
 
 class TransactDeed(OfClaim):
@@ -121,11 +121,14 @@ class TransactDeed(OfClaim):
         return await self.client.transact([Complete(self.claim), PushTo("next", "follows")])
 
     async def check(self, answer: Any) -> None:
-        assert (await self.queue.stats()).done == 1
-        assert [job.id for job in await self.client.queue("next").jobs()] == [answer[1].id]
+        assert (await self.bucket.run(self.queue.stats())).done == 1
+        assert [job.id for job in await self.bucket.run(self.client.queue("next").jobs())] == [answer[1].id]
 
     async def was_done(self) -> bool:
-        done, followers = (await self.queue.stats()).done, await self.client.queue("next").jobs()
+        done, followers = (
+            (await self.bucket.run(self.queue.stats())).done,
+            await self.bucket.run(self.client.queue("next").jobs()),
+        )
         assert done == len(followers) <= 1
         return done == 1
 

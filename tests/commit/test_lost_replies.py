@@ -24,7 +24,7 @@ async def prepared(bucket: Bucket, kind: str, **settings: Any) -> Deed:
 
 
 async def finish(bucket: Bucket, deed: Deed, answer: object) -> None:
-    await bucket.run(deed.check(answer))
+    await deed.check(answer)
     await bucket.state()
 
 
@@ -98,7 +98,7 @@ class TestLate:
         if meanwhile:
             await bucket.run(deed.client.queue("meanwhile").push("first come"))
         assert await bucket.faulty.deliver_late() == 1
-        assert await bucket.run(deed.was_done()) is not meanwhile
+        assert await deed.was_done() is not meanwhile
         await bucket.run(deed.client.queue("after").push("goes on"))
-        assert await bucket.run(deed.was_done()) is not meanwhile
+        assert await deed.was_done() is not meanwhile
         await bucket.state()

@@ -36,7 +36,7 @@ class TestShorterThanThePatience:
         await bucket.clock.advance(20)
         assert not acting.done()
         bucket.faulty.heal()
-        await bucket.run(deed.check(await bucket.run(acting)))
+        await deed.check(await bucket.run(acting))
         await bucket.state()
 
     async def test_reads_wait_too(self, bucket: Bucket, queue: Queue[Any], clock: Clock):
@@ -93,9 +93,9 @@ class TestLongerThanThePatience:
             await bucket.run(deed.act())
         assert caught.value.cause is not None
         bucket.faulty.heal()
-        assert await bucket.run(deed.was_done()) is landed
+        assert await deed.was_done() is landed
         await bucket.run(deed.client.queue("after").push("goes on"))
-        assert await bucket.run(deed.was_done()) is landed
+        assert await deed.was_done() is landed
         await bucket.state()
 
     async def test_a_read_is_a_store_error(self, bucket: Bucket):

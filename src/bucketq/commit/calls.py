@@ -37,6 +37,7 @@ class Call:
             self.future.set_result(self.answer)
 
     def fail(self, error: Exception) -> None:
+        self.error = error
         if self.future is not None and not self.future.done():
             self.future.set_exception(error)
 

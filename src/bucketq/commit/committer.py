@@ -30,7 +30,7 @@ from bucketq.store.base import Store
 
 TAG_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 LOAD_JOB_US = 40
-REST_EVERY = 25
+REST_EVERY = 16
 CROWD_US = SECOND_US
 """How long a foreign commit is remembered as a sign of contention."""
 

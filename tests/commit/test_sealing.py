@@ -170,6 +170,17 @@ class TestTheArchive:
         await bucket.run(client.upkeep())
         assert list(await bucket.segments()) == [1]
 
+    async def test_pruning_leaves_alone_what_is_no_segment(self, bucket: Bucket, clock: Clock):
+        client = await bucket.connect(archive_retention=0)
+        await end(client.queue("q"))
+        await bucket.run(client.upkeep())
+        strays = ["archive/2020/old.txt", "archive/backup/00000000000000000001.ndjson.zst", "archive/readme"]
+        for key in strays:
+            await bucket.inner.create(key, b"not ours")
+        await clock.advance(7_200)
+        await bucket.run(client.upkeep())
+        assert [key async for key in bucket.inner.list("archive/")] == strays
+
     async def test_a_pruning_that_stops_half_way_goes_on(self, bucket: Bucket, clock: Clock):
         client = await bucket.connect(archive_retention=0)
         for _ in range(3):

@@ -60,6 +60,10 @@ def weight(command: c.Command) -> int:
         return sum(len(item.payload) for item in command.items)
     if isinstance(command, c.Complete) and command.result is not None:
         return len(command.result)
+    if isinstance(command, c.Heartbeat) and command.progress is not None:
+        return len(command.progress)
+    if isinstance(command, c.Fail):
+        return len(command.error)
     if isinstance(command, c.Transact | c.CompleteMany):
         return sum(weight(part) for part in command.parts)
     return 0
@@ -100,7 +104,7 @@ class Waiting:
         del calls[call]
         if not calls:
             del self._calls[wish]
-            for queue in wish[0] or (None,):
+            for queue in dict.fromkeys(wish[0] or (None,)):
                 del self._wishes[queue][wish]
                 if not self._wishes[queue]:
                     del self._wishes[queue]

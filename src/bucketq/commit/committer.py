@@ -206,7 +206,7 @@ class Committer:
         if self._leases_over():
             await self._stage([], due=True, leases=True)
         self._upkeep.rest()
-        if self._pending:
+        if self._pending or self._leases_over():
             self.wake()
 
     async def _stage(self, calls: list[Call], due: bool, leases: bool = False) -> None:
@@ -331,6 +331,8 @@ class Committer:
         call.error = None
         try:
             call.answer = self._machine.decide(call.command)
+        except StopIteration as error:  # which no future can carry
+            call.error = RuntimeError(repr(error))
         except Exception as error:  # one bad command fails alone
             call.error = error
         call.changed = len(events) > before

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from bucketq.commit.committer import Committer
 
 JITTER_S = 0.25
+LOOK_EVERY_US = 60 * SECOND_US
 ADOPT_MIN_S = 0.5
 ADOPT_MAX_S = 2.0
 FAILED_PAUSE_S = 1.0
@@ -50,8 +51,8 @@ class Upkeep:
         self._timer: Timer | None = None
         self._timer_for = (maxsize, maxsize)
         self._not_before_us = 0
-        self._parked: list[Call] = []
-        self._flushes: list[asyncio.Future[None]] = []
+        self._parked: list[tuple[Call, int]] = []
+        self._flushes: list[tuple[asyncio.Future[None], int | None]] = []
         self._ended_here = False
         self._archiving: asyncio.Task[None] | None = None
         self._adopting: tuple[int, Timer] | None = None
@@ -117,27 +118,30 @@ class Upkeep:
         if self._retry is None and not self.closed:
             self._retry = self._clock.call_later(FAILED_PAUSE_S, self._try_again)
         flushes, self._flushes = self._flushes, []
-        for flush in flushes:
+        for flush, _ in flushes:
             if not flush.done():
                 flush.set_exception(error)
         parked, self._parked = self._parked, []
-        for call in parked:
+        for call, _ in parked:
             call.fail(error)
 
     @property
     def _wants_seal(self) -> bool:
-        """Whether somebody waits for what has ended to be archived. At a close that is so for what ended here."""
-        return bool(self._parked or (self._flushes and (self._ended_here or not self._closing)))
+        """Whether somebody waits for an ending to be archived that is not even sealed."""
+        sealed_last = self._owner.state.sealed_last
+        goals = (*(goal for _, goal in self._parked), *(goal for _, goal in self._flushes if goal is not None))
+        return any(goal > sealed_last for goal in goals)
 
     def die(self, error: Exception) -> None:
         """Nothing will be done any more."""
         self._dead = error
+        self.closed = True
         self.failed(error)
         self._cancel_timers()
 
     def park(self, call: Call) -> None:
-        """A call has to wait until what has ended is archived."""
-        self._parked.append(call)
+        """A call has to wait until what has ended by now is archived."""
+        self._parked.append((call, self._owner.state.next_ending - 1))
         self._due = True
         self._owner.wake()
 
@@ -147,24 +151,43 @@ class Upkeep:
         """After a turn: go on with the segment under way, tell who waited, and set the timer."""
         self._go_on()
         self._prune_in_time()
-        state = self._owner.state
-        if state.segment is None and state.sealed_last + 1 >= state.next_ending:
-            parked, self._parked = self._parked, []
-            if parked:
-                self._owner.again(parked)
-        if not self._wants_seal or not state.endings:
-            if not self._owner.busy:
-                self._flushed()
-        elif state.segment is None:  # the rest is sealed next
+        self._release_parked()
+        self._end_flushes()
+        if self._wants_seal and self._owner.state.segment is None:
             self._due = True
             self._owner.wake()
         self._set_timer()
 
-    def _flushed(self) -> None:
-        flushes, self._flushes = self._flushes, []
-        for flush in flushes:
-            if not flush.done():
-                flush.set_result(None)
+    def _archived_last(self) -> int:
+        """The number of the last ending that is in the archive, and marked as such."""
+        state = self._owner.state
+        return state.segment.first - 1 if state.segment is not None else state.sealed_last
+
+    def _release_parked(self) -> None:
+        archived_last = self._archived_last()
+        ready = [call for call, goal in self._parked if goal <= archived_last]
+        if ready:
+            self._parked = [(call, goal) for call, goal in self._parked if goal > archived_last]
+            self._owner.again(ready)
+
+    def _end_flushes(self) -> None:
+        """A flush is over when nothing is due and what had ended when it began is archived. Others may go on working,
+        so its goal is fixed at its first turn; at a close only once everybody is answered, and for what ended here."""
+        if not self._flushes or (self._closing and (self._owner.busy or self._parked)):
+            return
+        state = self._owner.state
+        if state.next_due_us() <= self._owner.now_us() and not self._closing:
+            self._due = True
+            self._owner.wake()
+            return
+        goal = state.next_ending - 1 if self._ended_here or not self._closing else 0
+        self._flushes = [(flush, goal if old is None else old) for flush, old in self._flushes]
+        archived_last = self._archived_last()
+        for entry in list(self._flushes):
+            if entry[1] is not None and entry[1] <= archived_last:
+                self._flushes.remove(entry)
+                if not entry[0].done():
+                    entry[0].set_result(None)
 
     def _go_on(self) -> None:
         """Write the sealed segment: at once if it was sealed here or somebody waits, else after a while, if it is still
@@ -175,11 +198,13 @@ class Upkeep:
         if segment.k == self._written:
             self._due = True
             self._owner.wake()
-        elif segment.k == self._sealed_here or self._wants_seal:
+        elif segment.k == self._sealed_here or self._parked or self._flushes:
             state = self._owner.state
             work = self._archive(state.tag, segment, endings_of(state, segment))
             self._archiving = asyncio.create_task(work, name="bucketq-archive")
         elif self._adopting is None or self._adopting[0] != segment.k:
+            if self._adopting is not None:
+                self._adopting[1].cancel()
             delay_s = ADOPT_MIN_S + self._rng.random() * (ADOPT_MAX_S - ADOPT_MIN_S)
             self._adopting = (segment.k, self._clock.call_later(delay_s, lambda: self._adopt(segment.k)))
 
@@ -221,6 +246,7 @@ class Upkeep:
         delay_us = min(target[0] - self._owner.now_us(), target[1] - self._clock.mono_us())
         if delay_us > 10 * 365 * 86_400 * SECOND_US:
             return
+        delay_us = min(delay_us, LOOK_EVERY_US)  # a clock may jump, or the machine sleep
         delay_us = max(delay_us, self._not_before_us - self._clock.mono_us(), 0)
         jitter_s = 0.0 if target[0] == self._wake_at_us() else self._rng.random() * JITTER_S
         self._timer = self._clock.call_later(delay_us / SECOND_US + jitter_s, self._on_time)
@@ -244,7 +270,7 @@ class Upkeep:
         if self._dead is not None:
             raise self._dead
         flush: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._flushes.append(flush)
+        self._flushes.append((flush, None))
         self._due = True
         self._owner.wake()
         await flush

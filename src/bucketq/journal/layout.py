@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 FORMAT = 1
@@ -9,7 +10,7 @@ FORMAT = 1
 
 QUEUE_KEY = "queue.json"
 ARCHIVE_PREFIX = "archive/"
-_SEGMENT_END = ".ndjson.zst"
+_SEGMENT_KEY = re.compile(r"archive/(\d{4}-\d\d-\d\dT\d\d)/(\d{20})\.ndjson\.zst", re.ASCII)
 
 
 def segment_folder(time_us: int) -> str:
@@ -18,16 +19,13 @@ def segment_folder(time_us: int) -> str:
 
 
 def segment_key(folder: str, k: int) -> str:
-    return f"{ARCHIVE_PREFIX}{folder}/{k:020d}{_SEGMENT_END}"
+    return f"{ARCHIVE_PREFIX}{folder}/{k:020d}.ndjson.zst"
 
 
 def parse_segment_key(key: str) -> tuple[str, int] | None:
     """Folder and number of a segment's key; None for anything else."""
-    parts = key.removeprefix(ARCHIVE_PREFIX).split("/")
-    if not key.startswith(ARCHIVE_PREFIX) or len(parts) != 2 or not parts[1].endswith(_SEGMENT_END):
-        return None
-    number = parts[1].removesuffix(_SEGMENT_END)
-    return (parts[0], int(number)) if number.isdecimal() else None
+    match = _SEGMENT_KEY.fullmatch(key)
+    return (match[1], int(match[2])) if match else None
 
 
 def folder_end_us(folder: str) -> int:

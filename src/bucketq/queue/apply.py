@@ -165,6 +165,7 @@ def _skipped(state: State, event: e.Skipped, now_us: int) -> None:
 def _forgotten(state: State, event: e.Forgotten, now_us: int) -> None:
     line, job = _where(state, event.n, event.group)
     state.put_run(line, job, line.runs[event.n], ABSENT)
+    state.put_value("token_floor", max(state.token_floor, event.token_floor))
 
 
 def _removed(state: State, event: e.Removed, now_us: int) -> None:
@@ -187,6 +188,7 @@ def _group_set(state: State, event: e.GroupSet, now_us: int) -> None:
 
 def _group_removed(state: State, event: e.GroupRemoved, now_us: int) -> None:
     state.remove_group(event.queue, event.group)
+    state.put_value("token_floor", max(state.token_floor, event.token_floor))
 
 
 def _rate_taken(state: State, event: e.RateTaken, now_us: int) -> None:

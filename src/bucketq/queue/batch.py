@@ -11,7 +11,7 @@ from bucketq.queue.answers import JobInfo, status_of
 from bucketq.queue.apply import apply
 from bucketq.queue.line import Line
 from bucketq.queue.queue_index import QueueIndex
-from bucketq.queue.rows import Job, QueueRow, Run, job_id, job_number
+from bucketq.queue.rows import Job, QueueRow, Run, job_number
 from bucketq.queue.state import State
 
 QUEUES_MAX = 10_000
@@ -57,7 +57,8 @@ class Batch:
         if job is not None and job.queue == claim.queue:
             line = self.state.queues[job.queue].lines.get(claim.group)
             run = line.runs.get(job.n) if line is not None else None
-            if line is not None and run is not None and run.status == "running" and run.token == claim.token:
+            held = run is not None and run.status == "running" and run.token == claim.token
+            if line is not None and run is not None and held and not line.group.leaving:
                 return line, job, run
         raise LeaseLost(
             f"job {claim.job_id}: claim {claim.token} is no longer current; the lease ran out or the job was ended"
@@ -74,9 +75,6 @@ class Batch:
         groups = {seen.name: seen.runs.get(job.n) for seen in lines} if queue.groups else None
         run = line.runs.get(job.n)
         return JobInfo(self.state.tag, job.queue, job.n, self.now_us, job, run, line.name, groups=groups)
-
-    def id(self, n: int) -> str:
-        return job_id(self.state.tag, n)
 
 
 _RANK = {

@@ -63,7 +63,7 @@ def _wait_again(
     if job.expires_us and job.expires_us <= batch.now_us:
         batch.emit(e.Ended(job.n, batch.state.next_ending, "expired", line.name, outcome, error))
     elif line.name == NAMELESS and _has_group(batch, job):
-        batch.emit(e.Forgotten(job.n, line.name))
+        batch.emit(e.Forgotten(job.n, line.name, line.runs[job.n].token))
     else:
         batch.emit(e.Returned(job.n, outcome, attempt, run_us, line.name, error))
 

@@ -28,7 +28,7 @@ def _push_one(batch: Batch, queue: QueueIndex, item: c.PushItem) -> JobInfo:
         earlier = _earlier(batch, queue.row.name, item.dedup)
         if earlier is not None:
             return earlier
-    if limit is not None and max(line.waiting for line in queue.lines.values()) >= limit:
+    if limit is not None and max(line.waiting for line in queue.taking) >= limit:
         raise QueueFull(
             f"queue {queue.row.name!r} has {limit:,} jobs waiting, its max_waiting; push again when some are done"
         )
@@ -151,7 +151,7 @@ def _claim_one(batch: Batch, line: Line, command: c.Claim, found: list[JobInfo])
         batch.emit(e.Ended(n, state.next_ending, "expired", line.name))
     old = line.runs.get(n)
     lease_ms = command.lease_ms or state.queues[line.queue].row.lease_ms
-    token, attempt = (1, 1) if old is None else (old.token + 1, old.attempt + 1)
+    token, attempt = (state.token_floor + 1, 1) if old is None else (old.token + 1, old.attempt + 1)
     event = e.Claimed(n, token, attempt, lease_ms, line.name, command.worker)
     batch.events.append(event)
     run = claimed(job, old, event, now_us)

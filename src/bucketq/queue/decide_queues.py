@@ -13,7 +13,7 @@ from bucketq.queue import events as e
 from bucketq.queue.answers import AwaitArchive, GroupInfo, JobInfo, Partial
 from bucketq.queue.batch import Batch
 from bucketq.queue.decide_reads import group_info
-from bucketq.queue.policy import tick_after_us
+from bucketq.queue.policy import bucket_micro, tick_after_us, tokens_micro
 from bucketq.queue.queue_index import QueueIndex
 from bucketq.queue.rows import ENDED, NAMELESS, AttemptOutcome, GroupRow, Job, QueueRow, ScheduleRow
 
@@ -113,12 +113,21 @@ def configure(batch: Batch, command: c.Configure) -> QueueRow:
 def _configure(batch: Batch, name: str, changes: dict[str, object]) -> QueueRow:
     queue = batch.ensure_queue(name)
     row: QueueRow = replace(queue.row, **changes)
+    old_rate = queue.row.rate_per_hour
     if row != queue.row:
-        new_rate = row.rate_per_hour != queue.row.rate_per_hour
         batch.emit(e.QueueSet(row))
-        for line in list(queue.lines.values()) if new_rate else ():
-            batch.emit(e.GroupSet(replace(line.group, tokens_micro=0, tokens_us=0)))
+    if row.rate_per_hour != old_rate:
+        for line in list(queue.lines.values()):
+            batch.emit(e.GroupSet(_with_bucket(line.group, old_rate, row.rate_per_hour, batch.now_us)))
     return row
+
+
+def _with_bucket(group: GroupRow, old_rate: int | None, new_rate: int | None, now_us: int) -> GroupRow:
+    """A bucket that is new starts full; one whose rate changes keeps what it holds, as far as there is room."""
+    if old_rate is None or new_rate is None:
+        return replace(group, tokens_micro=0, tokens_us=0)
+    tokens = min(tokens_micro(group, old_rate, now_us), bucket_micro(new_rate))
+    return replace(group, tokens_micro=tokens, tokens_us=now_us)
 
 
 def subscribe(batch: Batch, command: c.Subscribe) -> GroupInfo:
@@ -130,6 +139,8 @@ def subscribe(batch: Batch, command: c.Subscribe) -> GroupInfo:
         since = _start(batch, queue, command.start_us)
         batch.emit(e.GroupSet(GroupRow(command.queue, command.group, since, created_us=batch.now_us)))
         _hand_over(batch, queue, command.group, since)
+    elif queue.lines[command.group].group.leaving:
+        batch.emit(e.GroupSet(replace(queue.lines[command.group].group, leaving=False)))
     return group_info(batch, state.queues[command.queue].lines[command.group])
 
 
@@ -150,7 +161,7 @@ def _hand_over(batch: Batch, queue: QueueIndex, group: str, since: int) -> None:
         if run.status in ENDED:
             batch.emit(e.Skipped(n, group))
         elif run.status == "waiting":
-            batch.emit(e.Forgotten(n, NAMELESS))
+            batch.emit(e.Forgotten(n, NAMELESS, run.token))
 
 
 def unsubscribe(batch: Batch, command: c.Unsubscribe) -> bool | AwaitArchive:
@@ -158,13 +169,16 @@ def unsubscribe(batch: Batch, command: c.Unsubscribe) -> bool | AwaitArchive:
     line = queue.lines.get(command.group) if queue is not None else None
     if queue is None or line is None:
         return False
+    if not line.group.leaving:
+        batch.emit(e.GroupSet(replace(line.group, leaving=True)))
     if any(run.status in ENDED and not run.archived for run in line.runs.values()):
         return AwaitArchive()
-    last = len(queue.groups) == 1
     over = [n for n, run in line.runs.items() if run.status in ENDED]
-    batch.emit(e.GroupRemoved(command.queue, command.group))
-    for n in over if last else ():
-        if n not in queue.lines[NAMELESS].runs:
+    token_floor = max((run.token for run in line.runs.values()), default=0)
+    batch.emit(e.GroupRemoved(command.queue, command.group, token_floor))
+    nameless = queue.lines[NAMELESS]
+    for n in over:
+        if n not in nameless.runs and queue.seen_by(n) == [nameless]:
             batch.emit(e.Skipped(n, NAMELESS))
     return True
 

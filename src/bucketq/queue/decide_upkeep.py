@@ -14,7 +14,7 @@ from bucketq.queue.policy import SKIP_GRACE_US, tick_after_us
 from bucketq.queue.rows import GroupRow, ScheduleRow, Segment
 
 BEAT_US = 3_000_000
-"""A lease found over by more than this was not watched: the process stalled, or could not reach the store."""
+"""Who has not looked at the leases, or not reached the store, for longer than this has not seen that they are over."""
 
 
 def decide_due(batch: Batch, limit: int) -> None:
@@ -30,15 +30,21 @@ def _ticks(batch: Batch, limit: int) -> None:
         top = state.ticks.top
         if top is None or top[0] > batch.now_us:
             return
-        _tick(batch, state.schedules[top[1]])
+        row = state.schedules[top[1]]
+        try:
+            next_us = _next_tick_us(row, batch.now_us)
+        except (LookupError, OSError, ValueError):  # as where this machine lacks the time zone: others may know it
+            state.put_off(row)
+        else:
+            _tick(batch, row, next_us)
 
 
-def _tick(batch: Batch, row: ScheduleRow) -> None:
-    if row.catch_up == "all":
-        makes, next_us = True, tick_after_us(row, row.next_us)
-    else:
-        makes = row.catch_up == "one" or _has_fresh_tick(row, batch.now_us)
-        next_us = tick_after_us(row, batch.now_us)
+def _next_tick_us(row: ScheduleRow, now_us: int) -> int:
+    return tick_after_us(row, row.next_us if row.catch_up == "all" else now_us)
+
+
+def _tick(batch: Batch, row: ScheduleRow, next_us: int) -> None:
+    makes = row.catch_up != "skip" or _has_fresh_tick(row, batch.now_us)
     batch.emit(e.ScheduleSet(replace(row, next_us=next_us)))
     if makes:
         item = c.PushItem(
@@ -79,11 +85,10 @@ def _kept_long_enough(batch: Batch, limit: int) -> None:
 def decide_leases(batch: Batch, limit: int) -> None:
     """End the leases that are over. Comes last in a batch: whoever renewed one was first."""
     state = batch.state
-    over = state.leases.over(limit)
-    if over and state.leases.mono_us - over[0].deadline_us > BEAT_US:
+    if not state.leases.look(BEAT_US):
         state.leases.rearm()
         return
-    for _, serial, n in over:
+    for _, serial, n in state.leases.over(limit):
         line, job = state.lines[serial], state.jobs[n]
         run = line.runs[n]
         error = f"the lease of {run.lease_ms / 1_000:g} s ran out"

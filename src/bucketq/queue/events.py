@@ -58,7 +58,6 @@ class Ended(_Event, frozen=True, gc=False, omit_defaults=True, tag="ended"):
     """How the claim ended, if it was running."""
     error: str | None = None
     result: Raw = NOTHING
-    attempt: int = 0
 
 
 class Retried(_Event, frozen=True, gc=False, omit_defaults=True, tag="retried"):
@@ -75,10 +74,11 @@ class Skipped(_Event, frozen=True, gc=False, omit_defaults=True, tag="skipped"):
 
 
 class Forgotten(_Event, frozen=True, gc=False, omit_defaults=True, tag="forgotten"):
-    """The group's run of this job is no more: other groups have it now."""
+    """The group's run of this job is no more: other groups have it now. Its tokens are never given out again."""
 
     n: int
     group: str = NAMELESS
+    token_floor: int = 0
 
 
 class Removed(_Event, frozen=True, gc=False, omit_defaults=True, tag="removed"):
@@ -99,10 +99,11 @@ class GroupSet(_Event, frozen=True, gc=False, omit_defaults=True, tag="group_set
 class GroupRemoved(_Event, frozen=True, gc=False, omit_defaults=True, tag="group_removed"):
     queue: str
     group: str
+    token_floor: int = 0
 
 
 class RateTaken(_Event, frozen=True, gc=False, omit_defaults=True, tag="rate_taken"):
-    """The rate's bucket after this commit's claims."""
+    """The rate's bucket after a claim."""
 
     queue: str
     tokens_micro: int

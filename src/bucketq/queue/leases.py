@@ -31,19 +31,18 @@ class Leases:
         self._lines = lines
         self._heap: list[tuple[int, int, int]] = []
         self._trim_at = SLACK
+        self._looked_us = mono_us
 
-    def arm(self, line: Line, n: int, run: Run) -> int:
-        """Start watching: the full length from now. Returns the deadline."""
-        deadline_us = self.mono_us + run.lease_ms * 1_000
+    def arm(self, line: Line, n: int, run: Run) -> None:
+        """Start watching: the full length from now."""
+        self.arm_until(line, n, self.mono_us + run.lease_ms * 1_000)
+
+    def arm_until(self, line: Line, n: int, deadline_us: int) -> None:
+        """Watch a running job's lease until a deadline. The heap always has an entry for the current one."""
+        line.leases[n] = deadline_us
         heappush(self._heap, (deadline_us, line.serial, n))
         if len(self._heap) > self._trim_at:
             self._trim()
-        return deadline_us
-
-    def arm_until(self, line: Line, n: int, deadline_us: int) -> None:
-        """Watch a running job's lease until another deadline."""
-        line.leases[n] = deadline_us
-        heappush(self._heap, (deadline_us, line.serial, n))
 
     def _trim(self) -> None:
         """Forget the entries of leases that ended before their time: O(1) per claim, over time."""
@@ -61,8 +60,6 @@ class Leases:
             if current_us == deadline_us:
                 return deadline_us
             heappop(heap)
-            if current_us is not None and current_us > deadline_us:
-                heappush(heap, (current_us, serial, n))
         return maxsize
 
     def over(self, limit: int) -> list[Over]:
@@ -73,6 +70,13 @@ class Leases:
         for entry in found:
             heappush(self._heap, entry)
         return [Over(*entry) for entry in dict.fromkeys(found)]
+
+    def look(self, beat_us: int) -> bool:
+        """Whether this process has been looking. If it comes more than a beat after a lease was over, and after its
+        last look, it was not: it stalled, or could not reach the store."""
+        since_us = max(self.next_us(), self._looked_us)
+        self._looked_us = self.mono_us
+        return self.mono_us - since_us <= beat_us
 
     def rearm(self) -> None:
         """Give every lease its full length again: this process was not looking."""

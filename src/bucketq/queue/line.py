@@ -164,6 +164,10 @@ class Line:
     def swap(self, job: Job, old: MaybeRun, new: MaybeRun) -> None:
         """Move a job from where `old` has it to where `new` has it."""
         lane = self._lane(job.key)
+        if isinstance(old, Run) and old.place:
+            del self.places[old.place]
+        if isinstance(new, Run) and new.place:
+            self.places[new.place] = job.n
         if old is not ABSENT:
             self._leave(lane, job, old)  # type: ignore[arg-type]
         if new is not ABSENT:
@@ -183,7 +187,7 @@ class Line:
             if lane.stale:
                 drop_stale_top(heap, lane.stale)
         lane.running += 1
-        self.leases[n] = state.leases.arm(self, n, run)
+        state.leases.arm(self, n, run)
         at = lane.at
         if not heap or self.ordered or lane.running >= self.per_key or heap[0] >> PLACE_BITS != at:
             self.settle(lane)
@@ -264,10 +268,7 @@ class Line:
         return None if run_us > self.state.now_us else job.priority
 
     def _order(self, job: Job, run: Run | None) -> int:
-        place = job.n
-        if run is not None and run.place:
-            place = run.place
-            self.places[place] = job.n
+        place = job.n if run is None else run.place or job.n
         if self.ordered or not job.priority:
             return place
         return (job.priority << PLACE_BITS) + place
@@ -288,7 +289,7 @@ class Line:
             self._enter_waiting(lane, job, run)
         elif run.status == "running":
             lane.running += 1
-            self.leases[job.n] = self.state.leases.arm(self, job.n, run)
+            self.state.leases.arm(self, job.n, run)
             if self.ordered:
                 lane.push(self._order(job, run))
         else:

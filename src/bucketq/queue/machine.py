@@ -92,15 +92,17 @@ class Machine:
         """The batch is durable."""
         self.state.settle()
         self._batch.events = []
+        self._start = self.state.savepoint()
 
     def rollback(self) -> None:
         """The batch never was."""
         self.state.rollback(self._start)
         self._batch.events = []
+        self._start = self.state.savepoint()
 
     def apply(self, events: Iterable[e.Event], now_us: int, mono_us: int) -> None:
         """Apply a commit that somebody else made."""
         self.state.advance(now_us, mono_us)
         for event in events:
             apply(self.state, event, now_us)
-        self.state.settle()
+        self.settle()

@@ -38,9 +38,9 @@ class QueueIndex:
         """Give each line the queue's settings; the nameless one is closed while there are groups."""
         groups = self.groups
         self.taking = tuple(groups) or (self.lines[NAMELESS],)
-        self.lines[NAMELESS].closed = bool(groups)
         row = self.row
         for line in self.lines.values():
+            line.closed = bool(groups) if line.name == NAMELESS else line.group.leaving
             line.paused = row.paused
             line.ordered = row.ordered
             line.max_running = maxsize if row.max_running is None else row.max_running

@@ -101,13 +101,15 @@ class QueueRow(Struct, frozen=True, omit_defaults=True):
 
 
 class GroupRow(Struct, frozen=True, omit_defaults=True):
-    """A consumer group of a queue: it sees the jobs numbered `since` and above. `tokens_micro` is the rate's bucket as
+    """A consumer group of a queue: it sees the jobs numbered `since` and above. One that is `leaving` gives no claims
+    and takes nothing back: it is gone once what it has ended is archived. `tokens_micro` is the rate's bucket as
     of `tokens_us`. The totals count the endings that were sealed."""
 
     queue: str
     name: str
     since: int = 0
     created_us: int = 0
+    leaving: bool = False
     tokens_micro: int = 0
     tokens_us: int = 0
     done: int = 0

@@ -23,6 +23,8 @@ class Root(Struct, frozen=True, omit_defaults=True):
     epoch: int = 0
     next_n: int = 1
     next_ending: int = 1
+    token_floor: int = 0
+    """No run that begins anew may take a token up to this: some that were forgotten had them."""
     sealed_last: int = 0
     next_k: int = 1
     first_k: int = 1

@@ -52,6 +52,7 @@ class State:
         self.epoch = root.epoch
         self.next_n = root.next_n
         self.next_ending = root.next_ending
+        self.token_floor = root.token_floor
         self.sealed_last = root.sealed_last
         self.next_k = root.next_k
         self.first_k = root.first_k
@@ -77,6 +78,7 @@ class State:
         self.ticks: LazyHeap[tuple[int, str]] = LazyHeap()
         self.keeps: LazyHeap[tuple[int, int, int]] = LazyHeap()
         self._keep_until: dict[int, int] = {}
+        self._put_off: set[str] = set()
         self._refills: list[tuple[int, int]] = []
         self._dedup_ends: list[tuple[int, str, str]] = []
         self.undo: list[tuple[Any, ...]] = []
@@ -124,6 +126,7 @@ class State:
             epoch=self.epoch,
             next_n=self.next_n,
             next_ending=self.next_ending,
+            token_floor=self.token_floor,
             sealed_last=self.sealed_last,
             next_k=self.next_k,
             first_k=self.first_k,
@@ -254,7 +257,6 @@ class State:
             line.swap(job, run, ABSENT)
             if run is not None:
                 del line.runs[n]
-                line.places.pop(run.place, None)
         del self.jobs[n]
         self.touched.add(n)
         queue.gone += 1
@@ -290,10 +292,12 @@ class State:
     # -- runs
 
     def put_run(self, line: Line, job: Job, old: MaybeRun, new: MaybeRun) -> None:
-        self._swap_run(line, job, old, new)
-        self.undo.append((self._swap_run, line, job, new, old))
+        deadline_us = line.leases.get(job.n)
+        self._swap_run(line, job, old, new, None)
+        self.undo.append((self._swap_run, line, job, new, old, deadline_us))
 
-    def _swap_run(self, line: Line, job: Job, old: MaybeRun, new: MaybeRun) -> None:
+    def _swap_run(self, line: Line, job: Job, old: MaybeRun, new: MaybeRun, deadline_us: int | None) -> None:
+        """`deadline_us`: until when a lease was watched whose end is taken back."""
         n = job.n
         if isinstance(new, Run):
             line.runs[n] = new
@@ -301,7 +305,9 @@ class State:
             del line.runs[n]
         line.swap(job, old, new)
         self.touched.add(n)
-        if (isinstance(new, Run) and new.archived) or (isinstance(old, Run) and old.archived):
+        if deadline_us is not None and n in line.leases:
+            self.leases.arm_until(line, n, deadline_us)
+        if new is ABSENT or old is ABSENT or (new is not None and new.archived) or (old is not None and old.archived):  # type: ignore[union-attr]
             self._review_keep(job)
 
     def start_run(self, line: Line, lane: Lane, job: Job, old: Run | None, new: Run) -> None:
@@ -310,15 +316,16 @@ class State:
         line.runs[n] = new
         line.start(lane, job, new)
         self.touched.add(n)
-        self.undo.append((self._swap_run, line, job, new, old))
+        self.undo.append((self._swap_run, line, job, new, old, None))
 
     def finish_run(self, line: Line, job: Job, old: Run, new: Run) -> None:
         """`put_run` for a running job that ends."""
         n = job.n
         line.runs[n] = new
+        deadline_us = line.leases[n]
         line.finish(job, new)
         self.touched.add(n)
-        self.undo.append((self._swap_run, line, job, new, old))
+        self.undo.append((self._swap_run, line, job, new, old, deadline_us))
 
     def ending_entered(self, line: Line, job: Job, run: Run) -> None:
         self.endings[run.ended] = (job.n, line)
@@ -434,7 +441,8 @@ class State:
 
     def _set_group(self, line: Line, row: GroupRow) -> None:
         line.group = row
-        self.unthrottle(line)
+        line.throttled = False
+        self._review_lines(self.queues[line.queue])
 
     def _add_group(self, row: GroupRow) -> None:
         queue = self.queues[row.queue]
@@ -446,6 +454,7 @@ class State:
 
     def _join_line(self, queue: QueueIndex, line: Line) -> None:
         self.lines[line.serial] = line
+        self.touched.update(line.runs)
         queue.lines[line.name] = line
         self._review_lines(queue)
 
@@ -456,6 +465,7 @@ class State:
 
     def _close_line(self, line: Line) -> None:
         del self.lines[line.serial]
+        self.touched.update(line.runs)
         ring = self.open.get(line.name)
         if ring is not None:
             ring.pop(line.queue, None)
@@ -473,7 +483,9 @@ class State:
                 line.swap(job, ABSENT, line.runs.get(job.n))
             self._review_keep(job)
         for line in queue.lines.values():
-            line.leases.update((n, end) for n, end in watched.get(line, {}).items() if n in line.leases)
+            for n, deadline_us in watched.get(line, {}).items():
+                if n in line.leases:
+                    self.leases.arm_until(line, n, deadline_us)
 
     # -- the rest
 
@@ -497,12 +509,19 @@ class State:
     def _set_schedule(self, name: str, old: ScheduleRow | None, new: ScheduleRow | None) -> None:
         if old is not None:
             del self.schedules[name]
-            if not old.paused:
+            if name in self._put_off:
+                self._put_off.discard(name)
+            elif not old.paused:
                 self.ticks.remove((old.next_us, name))
         if new is not None:
             self.schedules[name] = new
             if not new.paused:
                 self.ticks.push((new.next_us, name))
+
+    def put_off(self, row: ScheduleRow) -> None:
+        """Leave a schedule to processes that can tell its next tick."""
+        self.ticks.remove((row.next_us, row.name))
+        self._put_off.add(row.name)
 
     def put_value(self, name: str, value: object) -> None:
         """Set one of the root's plain values (segment, next_k, …)."""

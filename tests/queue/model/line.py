@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bucketq.queue.rows import ENDED, Job, Run
-
 from tests.queue.model.tables import Tables
 
 TOKEN_MICRO = 1_000_000

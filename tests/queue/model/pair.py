@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
+
 from bucketq.errors import BucketqError
 from bucketq.queue import commands as c
 from bucketq.queue.answers import AwaitArchive, Partial, StatsInfo
 from bucketq.queue.events import Event
 from bucketq.queue.invariants import violations
 from bucketq.queue.machine import Machine
-from bucketq.queue.state import Snapshot, State
-from msgspec.structs import replace
-
+from bucketq.queue.snapshot import Snapshot
+from bucketq.queue.state import State
 from tests.queue.model.reference import Reference
 from tests.queue.model.views import tell, view
 
@@ -186,7 +187,9 @@ class Pair:
     def check_follower(self) -> None:
         mine, replayed = _rows(self.machine.state, self.now_us), _rows(self.follower.state, self.now_us)
         assert mine == replayed, "\n".join(
-            f"{tell(here)}\nreplayed: {tell(there)}" for here, there in zip(mine, replayed, strict=True) if here != there
+            f"{tell(here)}\nreplayed: {tell(there)}"
+            for here, there in zip(mine, replayed, strict=True)
+            if here != there
         )
 
 
@@ -207,5 +210,7 @@ def _rows(state: State, now_us: int) -> tuple[Any, ...]:
         tuple(sorted(root.groups, key=lambda row: (row.queue, row.name))),
         tuple(sorted(root.schedules, key=lambda row: row.name)),
         tuple(sorted(snapshot.jobs, key=lambda record: record.job.n)),
-        tuple(sorted((row for row in snapshot.dedups if row.until_us > now_us), key=lambda row: (row.queue, row.dedup))),
+        tuple(
+            sorted((row for row in snapshot.dedups if row.until_us > now_us), key=lambda row: (row.queue, row.dedup))
+        ),
     )

@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
-from bucketq.queue import commands as c
-from bucketq.queue.rows import NAMELESS, Backoff, ScheduleRow
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from msgspec import Raw
 from msgspec.structs import replace
 
+from bucketq.queue import commands as c
+from bucketq.queue.rows import NAMELESS, Backoff, ScheduleRow
 from tests.queue.model.pair import SECOND_US, Pair
 from tests.queue.model.views import tell
 
 T = TypeVar("T")
+Part = c.Push | c.Complete | c.Fail | c.Release
 Move = Callable[[Any, int, int], None]
 
 MINUTE_US = 60 * SECOND_US
@@ -199,16 +200,14 @@ class Together(Claims):
     @move()
     def transact(self, first: int, second: int) -> None:
         push = c.Push(pick(self.queues, first), (c.PushItem(Raw(b"2")),))
-        part = pick(
-            (
-                c.Complete(self.handle(second), Raw(b"8")),
-                c.Fail(self.handle(second), "in a transaction"),
-                c.Release(self.handle(second), SECOND_US),
-            ),
-            first,
+        handle, other = self.handle(second), self.handle((second + 1) % 8)
+        kinds: tuple[Part, ...] = (
+            c.Complete(handle, Raw(b"8")),
+            c.Fail(handle, "in a transaction"),
+            c.Release(handle, SECOND_US),
         )
-        parts = (part, push) if first < 20 else (push, part, c.Complete(self.handle((second + 1) % 8)))
-        self.pair.ask(c.Transact(parts))
+        part = pick(kinds, first)
+        self.pair.ask(c.Transact((part, push) if first < 20 else (push, part, c.Complete(other))))
 
 
 class ByName(Moves):

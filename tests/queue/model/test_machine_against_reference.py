@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 
-from bucketq.queue import commands as c
-from bucketq.queue.rows import NAMELESS, ScheduleRow
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine
 from msgspec import Raw
 
+from bucketq.queue import commands as c
+from bucketq.queue.rows import NAMELESS, ScheduleRow
 from tests.queue.model.pair import SECOND_US
 from tests.queue.model.rules import (
     HOUR_US,
@@ -154,18 +154,14 @@ class Time(Pushes, Claims, Schedules, Archive):
         {"lease_ms": 4_000, "max_attempts": 1, "retention_ms": None, "keep_finished_ms": 10_000},
         {"lease_ms": 4_000, "retention_ms": 0, "result_ttl_ms": 0},
     )
-    schedules = tuple(
-        ScheduleRow(f"s{index % 4}", "a", Raw(str(100 + index).encode()), 0, catch_up=catch_up, **how)
-        for index, (catch_up, how) in enumerate(
-            (
-                ("one", {"every_ms": 10_000}),
-                ("all", {"every_ms": 30_000, "ttl_ms": 10_000}),
-                ("skip", {"every_ms": 7_000, "key": "x"}),
-                ("one", {"cron": "*/5 * * * *"}),
-                ("all", {"cron": "*/7 * * * *", "priority": 1}),
-                ("skip", {"cron": "30 */1 * * *", "timezone": "Europe/Paris", "max_attempts": 1}),
-            )
-        )
+    schedules = (
+        ScheduleRow("s", "a", Raw(b"100"), 0, every_ms=10_000),
+        ScheduleRow("t", "a", Raw(b"101"), 0, every_ms=30_000, catch_up="all", ttl_ms=10_000),
+        ScheduleRow("u", "a", Raw(b"102"), 0, every_ms=7_000, catch_up="skip", key="x"),
+        ScheduleRow("v", "a", Raw(b"103"), 0, cron="*/5 * * * *"),
+        ScheduleRow("s", "a", Raw(b"104"), 0, cron="*/7 * * * *", catch_up="all", priority=1),
+        ScheduleRow("t", "a", Raw(b"105"), 0, cron="30 */1 * * *", catch_up="skip", timezone="Europe/Paris"),
+        ScheduleRow("u", "a", Raw(b"106"), 0, every_ms=7_000, max_attempts=1),
     )
 
 

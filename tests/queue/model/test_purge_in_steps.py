@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from bucketq.queue import commands as c
-from bucketq.queue.answers import AwaitArchive, Partial
 from msgspec import Raw
 
+from bucketq.queue import commands as c
+from bucketq.queue.answers import AwaitArchive, Partial
 from tests.queue.model.pair import Pair
 
 READY = c.PushItem(Raw(b"1"))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from bucketq.queue.rows import ScheduleRow
 from cronsim import CronSim
+
+from bucketq.queue.rows import ScheduleRow
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MINUTE_US = 60_000_000
@@ -32,13 +33,8 @@ def due_ticks(schedule: ScheduleRow, now_us: int) -> tuple[int, int]:
     while tick_us <= now_us:
         ticks.append(tick_us)
         tick_us = tick_after(schedule, tick_us)
-    match schedule.catch_up:
-        case _ if not ticks:
-            count = 0
-        case "skip":
-            count = int(now_us - ticks[-1] < MINUTE_US)
-        case "one":
-            count = 1
-        case "all":
-            count = len(ticks)
-    return count, tick_us
+    if not ticks:
+        return 0, tick_us
+    if schedule.catch_up == "skip":
+        return int(now_us - ticks[-1] < MINUTE_US), tick_us
+    return len(ticks) if schedule.catch_up == "all" else 1, tick_us

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bucketq.queue.rows import Job, Run
-
 from tests.queue.model import line
 from tests.queue.model.tables import Tables
 

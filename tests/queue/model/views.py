@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import Raw, Struct
+from msgspec.structs import astuple, fields, replace
+
 from bucketq.errors import BucketqError
 from bucketq.queue.answers import GroupInfo, JobInfo, Partial, StatsInfo
 from bucketq.queue.commands import Purge
 from bucketq.queue.rows import ENDED, Attempt, Job, Run
-from msgspec import Raw, Struct
-from msgspec.structs import astuple, fields, replace
 
 
 def view(answer: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
-from tests.client.machine_port import MachinePort, Tap
 
 import bucketq
 from bucketq.client.client import Client
@@ -14,6 +13,7 @@ from bucketq.queue.snapshot import Root
 from bucketq.queue.state import State
 from bucketq.settings import Settings
 from bucketq.testing import Clock
+from tests.client.machine_port import MachinePort, Tap
 
 Connect = Callable[..., Awaitable[Client]]
 

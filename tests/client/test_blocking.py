@@ -17,7 +17,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.client.machine_port import Tap
 
 import bucketq
 from bucketq.client import thread as thread_module
@@ -26,6 +25,7 @@ from bucketq.client.thread import LoopThread
 from bucketq.errors import BucketqError, LeaseLost, PayloadInvalid, SettingInvalid
 from bucketq.queue import commands as c
 from bucketq.testing import Clock
+from tests.client.machine_port import Tap
 
 
 @dataclass

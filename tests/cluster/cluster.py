@@ -11,13 +11,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.cluster.actor import QUEUE
-
 import bucketq
 from bucketq.journal.archive import Record, read_records
 from bucketq.journal.document import decode
 from bucketq.queue.invariants import violations
 from bucketq.queue.state import State
+from tests.cluster.actor import QUEUE
 
 ACTOR = Path(__file__).with_name("actor.py")
 SOURCE = str(Path(bucketq.__file__).parents[1])

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
+
 from tests.cluster.cluster import Actor
 
 Start = Callable[[str], Awaitable[Actor]]

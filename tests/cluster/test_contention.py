@@ -7,11 +7,10 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import bucketq
 from tests.cluster.actor import QUEUE
 from tests.cluster.cluster import assert_each_ended_once, drain, ids
 from tests.cluster.conftest import Start
-
-import bucketq
 
 PROCESSES = 8
 

@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
+import bucketq
 from tests.cluster.actor import QUEUE
 from tests.cluster.cluster import (
     PATIENCE_S,
@@ -22,8 +24,6 @@ from tests.cluster.cluster import (
     records,
 )
 from tests.cluster.conftest import Start
-
-import bucketq
 
 DEATHS = 10
 RUNS = 20

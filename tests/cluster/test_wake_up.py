@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import bucketq
 from tests.cluster.actor import QUEUE
 from tests.cluster.conftest import Start
-
-import bucketq
 
 
 async def test_a_waiting_claim_is_woken_from_another_process(start: Start, url):

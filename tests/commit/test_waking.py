@@ -70,10 +70,10 @@ class Case:
         (claim,) = await self._claimed(1, 2, key="k")
         return lambda: claim.fail("no luck", dead=True)
 
-    async def rate_raised(self) -> Event:
+    async def rate_lifted(self) -> Event:
         await self.queue.configure(rate="1/h")
         await self._claimed(1, 2)
-        return lambda: self.queue.configure(rate=100)
+        return lambda: self.queue.configure(rate=None)
 
     async def _claimed(self, count: int, push: int = 1, **options: Any) -> list[Claim[Any]]:
         await self.queue.push_many(["work"] * push, **options)
@@ -91,7 +91,7 @@ EVENTS = [
     "max_running_freed",
     "max_running_raised",
     "key_limit_freed",
-    "rate_raised",
+    "rate_lifted",
 ]
 
 

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
+
 from tests.examples.snippets import ROOT
 
 PATIENCE_S = 120.0

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from tests.examples.snippets import ROOT, Snippet, run_script, run_typed, snippets
 
 PATIENCE_S = 60.0

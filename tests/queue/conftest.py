@@ -1,4 +1,5 @@
 import pytest
+
 from tests.queue.desk import Desk
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 from msgspec import Raw
-from tests.queue.desk import Desk, handle
 
 from bucketq.errors import JobNotFound, LeaseLost
 from bucketq.queue import commands as c
+from tests.queue.desk import Desk, handle
 
 
 def test_a_job_goes_from_ready_to_running_to_done(desk: Desk):

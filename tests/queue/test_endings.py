@@ -2,12 +2,12 @@
 
 import pytest
 from msgspec import Raw
-from tests.queue.desk import Desk, handle
 
 from bucketq.errors import JobNotFound
 from bucketq.queue import commands as c
 from bucketq.queue import events as e
 from bucketq.queue.answers import AwaitArchive
+from tests.queue.desk import Desk, handle
 
 
 def test_a_finished_job_leaves_once_it_is_archived(desk: Desk):

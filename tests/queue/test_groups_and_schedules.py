@@ -2,11 +2,11 @@
 
 import pytest
 from msgspec import Raw
-from tests.queue.desk import Desk, handle
 
 from bucketq.errors import JobNotFound, LeaseLost, QueueFull, SettingInvalid
 from bucketq.queue import commands as c
 from bucketq.queue.rows import ScheduleRow
+from tests.queue.desk import Desk, handle
 
 
 def test_every_group_sees_every_job_once(desk: Desk):

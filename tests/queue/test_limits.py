@@ -1,10 +1,10 @@
 """Limits, pause, dedup: what a queue refuses or holds back."""
 
 import pytest
-from tests.queue.desk import Desk
 
 from bucketq.errors import QueueFull
 from bucketq.queue import commands as c
+from tests.queue.desk import Desk
 
 
 def test_max_running_holds_claims_back_until_one_ends(desk: Desk):

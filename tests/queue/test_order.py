@@ -1,8 +1,7 @@
 """Which job comes next."""
 
-from tests.queue.desk import Desk, handle
-
 from bucketq.queue import commands as c
+from tests.queue.desk import Desk, handle
 
 
 def test_jobs_come_in_the_order_of_admission(desk: Desk):

@@ -159,7 +159,9 @@ class Claim(Generic[T]):
         if self._lost:
             raise self._lease_lost()
         if self._over:
-            return
+            if self._info.status == "running":
+                raise LeaseLost(f"job {self.job.id}: this claim has ended: it was completed, failed or released")
+            return  # it was completed as it was claimed: there is nothing to keep
 
         def lost() -> None:
             # a beat that was overtaken by the claim's own end is no loss, and what the body knows it need not hear

@@ -69,6 +69,8 @@ class Client:
     async def transact(self, parts: Iterable[Part]) -> list[Job[Any] | None]:
         """Do all of it, or nothing: `Complete`, `Fail` and `Release` of claims, `PushTo` queues. For each part, in
         order: the job for a push or a failure, else None. Raises what the first impossible part raises."""
+        if not isinstance(parts, Iterable):
+            raise SettingInvalid(f"transact takes parts, as in a list; got {shown(parts)}")
         given = list(parts)
         if not given:
             return []

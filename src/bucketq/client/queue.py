@@ -88,10 +88,9 @@ class Queue(Generic[T]):
     ) -> list[Job[T]]:
         """Store jobs, all or none, in one commit. Items are payloads, or `Push(payload, …)` with options that go
         before those of the call. Raises what `push` raises."""
-        if isinstance(payloads, str | bytes | Mapping):
-            raise SettingInvalid(
-                f"push_many takes payloads, as in a list; this is one ({type(payloads).__name__}): push it"
-            )
+        if isinstance(payloads, str | bytes | bytearray | memoryview | Mapping) or not isinstance(payloads, Iterable):
+            kind = type(payloads).__name__
+            raise SettingInvalid(f"push_many takes several payloads, as in a list; this {kind} is one: push it")
         common = {
             "priority": priority,
             "delay": delay,
@@ -143,6 +142,8 @@ class Queue(Generic[T]):
     async def complete_many(self, claims: Iterable[Claim[T]]) -> list[BucketqError | None]:
         """Complete claims in one commit, each alone: for each, in order, None or its error (such as `LeaseLost`).
         Errors of single claims are returned, not raised."""
+        if not isinstance(claims, Iterable):
+            raise SettingInvalid(f"complete_many takes claims, as in a list; got {shown(claims)}")
         found = [as_claim(claim) for claim in claims]
         _check_count("complete_many", found)
         return await complete_many(self._session, found)

@@ -213,8 +213,9 @@ class Folder:
     def _acquire(self) -> None:
         self._disk.lock(self._lock_fd)
         while not os.fstat(self._lock_fd).st_nlink:  # removed by hand: the others would lock a new one
+            new_fd = self._open_lock()  # if that fails, the old one stays open, and is closed once
             os.close(self._lock_fd)
-            self._lock_fd = self._open_lock()
+            self._lock_fd = new_fd
             self._disk.lock(self._lock_fd)
 
     def _open_lock(self) -> int:

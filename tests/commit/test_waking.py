@@ -222,3 +222,8 @@ class TestTime:
         await queue.push("later", key="k", delay=1_000, ttl=50)
         await queue.push("work", key="k")
         assert (await self.woken_at(bucket, queue, 50, late=0.26)).payload == "work"
+
+
+async def test_a_push_of_its_own_batch_serves_a_claim_that_was_decided_before_it(queue: Queue[Any]):
+    claims, job = await asyncio.gather(queue.claim(wait=10), queue.push("work"))
+    assert [claim.job.id for claim in claims] == [job.id]

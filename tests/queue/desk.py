@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from bucketq.journal.document import Head, InlineEncoder, decode
 from bucketq.queue import commands as c
 from bucketq.queue.answers import AwaitArchive, JobInfo, Partial, StatsInfo
 from bucketq.queue.invariants import violations
@@ -21,6 +22,7 @@ class Desk:
         self.now_us = 1_800_000_000_000_000
         self.mono_us = 1_000_000_000
         self.random = random.Random(seed).random
+        self.encoder = InlineEncoder()
 
     @property
     def state(self) -> State:
@@ -47,7 +49,7 @@ class Desk:
             answer = self.machine.decide(command)
         finally:
             self.machine.settle()
-            assert violations(self.state) == []
+            self.check()
         if isinstance(answer, Partial):
             return self.ask(answer.rest)
         if isinstance(answer, AwaitArchive):
@@ -59,7 +61,16 @@ class Desk:
         self.begin()
         self.machine.decide_due()
         self.machine.settle()
+        self.check()
+
+    def check(self) -> None:
+        """All invariants hold, and what would be stored is what is in memory."""
         assert violations(self.state) == []
+        stored = decode(self.encoder.encode(self.state, Head("inline", "w", "n"))).snapshot()
+        loaded = State.load(stored, self.mono_us, self.now_us)
+        assert loaded.rows().jobs == self.state.rows().jobs
+        assert loaded.root() == self.state.root()
+        assert violations(loaded) == []
 
     def archive(self) -> None:
         self.ask(c.Seal("2027-01-15T08"))

@@ -181,3 +181,70 @@ def test_progress_is_kept_until_it_is_replaced(desk: Desk):
     assert info.run is not None
     assert info.run.progress is not None
     assert bytes(info.run.progress) == b"0.5"
+
+
+def test_every_running_lease_is_watched_however_many_ended_before(desk: Desk):
+    item = c.PushItem(Raw(b"1"))
+    for _ in range(11):
+        desk.ask(c.Push("q", (item,) * 1_000))
+        desk.begin()
+        for claim in desk.machine.decide(c.Claim(("q",), 1_000)):
+            desk.machine.decide(c.Complete(handle(claim)))
+        desk.machine.settle()
+        desk.ask(c.Seal("2027-01-15T08"))
+        desk.ask(c.Drop(desk.state.next_k - 1))
+    job = desk.push(1)
+    for _ in range(5):
+        desk.claim(1, lease_ms=5_000)
+        desk.after(6)
+        assert desk.get(job).status in ("ready", "dead")
+
+
+def test_a_change_of_settings_keeps_the_watch_over_leases(desk: Desk):
+    job = desk.push(1)
+    desk.claim(1, lease_ms=5_000)
+    desk.after(4)
+    desk.configure(ordered=True)
+    desk.after(1.5)
+    assert desk.get(job).status == "ready"
+
+
+def test_thousands_of_leases_that_are_over_all_end(desk: Desk):
+    item = c.PushItem(Raw(b"1"))
+    desk.ask(c.Push("q", (item,) * 4_000))
+    desk.ask(c.Claim(("q",), 4_000, 5_000))
+    desk.mono_us += 5_500_000
+    for _ in range(4):
+        desk.mono_us += 1_000_000
+        desk.upkeep()
+    assert desk.stats().running == 0
+
+
+def test_taking_back_the_end_of_a_lease_does_not_prolong_it(desk: Desk):
+    job = desk.push(1)
+    desk.claim(1, lease_ms=5_000)
+    desk.mono_us += 5_500_000
+    desk.begin()
+    desk.machine.decide_due()
+    assert desk.machine.events
+    desk.machine.rollback()
+    desk.upkeep()
+    assert desk.get(job).status == "ready"
+
+
+def test_a_place_that_was_taken_back_is_nobodys(desk: Desk):
+    dead = desk.push(1)
+    desk.fail(desk.claim_one(), dead=True)
+    desk.archive()
+    desk.begin()
+    desk.machine.decide(c.Retry("q", dead.id))
+    desk.machine.rollback()
+    fresh = desk.push(2)
+    assert desk.claim_one().n == fresh.n
+
+
+def test_a_rollback_with_no_batch_open_changes_nothing(desk: Desk):
+    desk.push(1)
+    before = desk.state.rows()
+    desk.machine.rollback()
+    assert desk.state.rows() == before

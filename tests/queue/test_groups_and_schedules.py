@@ -156,3 +156,89 @@ def test_a_full_queue_does_not_lose_ticks(desk: Desk):
     desk.after(60)
     desk.after(60)
     assert desk.stats().ready == 2
+
+
+def test_an_unsubscribed_group_leaves_no_trace_in_what_is_stored(desk: Desk):
+    desk.ask(c.Subscribe("q", "a"))
+    desk.ask(c.Subscribe("q", "b"))
+    desk.push(1)
+    desk.claim(9, group="a")
+    desk.ask(c.Unsubscribe("q", "a"))
+    desk.ask(c.Unsubscribe("q", "b"))
+    assert desk.payloads(9) == [1]
+
+
+def test_a_token_never_comes_again_after_its_group_came_again(desk: Desk):
+    desk.ask(c.Subscribe("q", "a"))
+    desk.push(1)
+    stale = desk.claim_one(group="a")
+    desk.ask(c.Unsubscribe("q", "a"))
+    desk.ask(c.Subscribe("q", "a", 0))
+    desk.claim_one(group="a")
+    with pytest.raises(LeaseLost):
+        desk.complete(stale)
+
+
+def test_a_token_never_comes_again_after_the_nameless_group_forgot_it(desk: Desk):
+    desk.push(1)
+    stale = desk.claim_one()
+    desk.ask(c.Subscribe("q", "a", 0))
+    desk.release(stale)
+    desk.ask(c.Unsubscribe("q", "a"))
+    desk.claim_one()
+    with pytest.raises(LeaseLost):
+        desk.complete(stale)
+
+
+def test_what_a_group_has_ended_does_not_come_back_when_it_goes(desk: Desk):
+    desk.ask(c.Subscribe("q", "a"))
+    job = desk.push(1)
+    desk.ask(c.Subscribe("q", "b"))
+    desk.complete(desk.claim_one(group="a"), result=1)
+    desk.archive()
+    desk.ask(c.Unsubscribe("q", "a"))
+    desk.ask(c.Unsubscribe("q", "b"))
+    assert desk.claim(9) == []
+    assert desk.state.jobs == {} or desk.get(job).status != "ready"
+
+
+def test_a_job_leaves_when_the_last_claim_of_the_nameless_group_is_forgotten(desk: Desk):
+    desk.push(1)
+    running = desk.claim_one()
+    desk.ask(c.Subscribe("q", "a", 0))
+    desk.complete(desk.claim_one(group="a"))
+    desk.archive()
+    desk.release(running)
+    desk.upkeep()
+    assert desk.state.jobs == {}
+
+
+def test_a_group_that_is_leaving_gives_and_takes_nothing(desk: Desk):
+    desk.ask(c.Subscribe("q", "a"))
+    desk.push(1)
+    desk.push(2)
+    claims = desk.claim(2, group="a")
+    desk.complete(claims[0])
+    desk.begin()
+    desk.machine.decide(c.Unsubscribe("q", "a"))  # waits for the archive
+    desk.machine.settle()
+    with pytest.raises(LeaseLost):
+        desk.complete(claims[1])
+    assert desk.ask(c.Unsubscribe("q", "a"))
+    assert [job.n for job in desk.claim(9)] == [2]
+
+
+def test_a_schedule_that_is_declared_again_keeps_the_ticks_it_missed(desk: Desk):
+    schedule(desk, every_ms=3_600_000)
+    desk.now_us += 3 * 3_600_000_000
+    schedule(desk, every_ms=3_600_000)
+    desk.upkeep()
+    assert desk.stats().ready == 1
+
+
+def test_a_schedule_whose_zone_this_machine_lacks_is_left_to_others(desk: Desk):
+    desk.ask(c.PutSchedule(ScheduleRow("bad", "q", Raw(b"1"), desk.now_us + 1, cron="* * * * *", timezone="No/Where")))
+    schedule(desk, every_ms=60_000)
+    desk.after(60)
+    assert desk.stats().ready == 1
+    assert desk.ask(c.RemoveSchedule("bad"))

@@ -117,3 +117,22 @@ def test_stats_tell_the_age_of_the_oldest_ready_job(desk: Desk):
     assert desk.after(5).stats().oldest_ready_age == 5
     desk.claim_one()
     assert desk.stats().oldest_ready_age == 0
+
+
+def test_a_change_of_rate_does_not_refill_the_bucket(desk: Desk):
+    desk.configure(rate_per_hour=3_600 * 5)
+    for number in range(20):
+        desk.push(number)
+    assert len(desk.claim(20)) == 5
+    for per_second in (6, 5, 6):
+        desk.configure(rate_per_hour=3_600 * per_second)
+        assert desk.claim(20) == []
+    assert len(desk.after(0.5).claim(20)) == 3
+
+
+def test_jobs_that_no_group_sees_do_not_fill_the_queue(desk: Desk):
+    desk.configure(max_waiting=2)
+    desk.push(1)
+    desk.push(2)
+    desk.ask(c.Subscribe("q", "a"))
+    assert desk.push(3).status == "ready"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from bucketq.queue.line import Line
+from bucketq.queue.line import Line, keep_turns
 from bucketq.queue.rows import Run
 from bucketq.queue.state import State
 
@@ -49,7 +49,5 @@ def _same_lease(old: Run, new: Run) -> bool:
 
 
 def _keep_turns(ring: OrderedDict[Any, Any], old: OrderedDict[Any, Any] | None, random: float) -> None:
-    """Keys known before keep their order, new ones come first. A ring that is new starts somewhere."""
-    turns = list(ring)[: int(random * len(ring))] if old is None else [name for name in old if name in ring]
-    for name in turns:
-        ring.move_to_end(name)
+    """A ring that is new starts somewhere."""
+    keep_turns(ring, list(ring)[: int(random * len(ring))] if old is None else old)

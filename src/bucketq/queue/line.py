@@ -8,9 +8,10 @@ exactly while it has something claimable, so no claim walks past blocked keys. E
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from heapq import heappop, heappush
 from sys import maxsize
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from bucketq.queue.heaps import compact, drop_stale_top
 from bucketq.queue.rows import GroupRow, Job, Run
@@ -344,3 +345,10 @@ class Line:
         if run.ended > self.state.sealed_last:
             self.unsealed[run.status] -= 1
         self.state.ending_left(job, run)
+
+
+def keep_turns(ring: OrderedDict[Any, Any], turns: Iterable[Any]) -> None:
+    """Put those named in the order given, behind the others."""
+    for name in turns:
+        if name in ring:
+            ring.move_to_end(name)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from bucketq.queue.heaps import LazyHeap
 from bucketq.queue.leases import Leases
-from bucketq.queue.line import ABSENT, Lane, Line, MaybeRun
+from bucketq.queue.line import ABSENT, Lane, Line, MaybeRun, keep_turns
 from bucketq.queue.queue_index import QueueIndex
 from bucketq.queue.rows import (
     ENDED,
@@ -474,6 +474,7 @@ class State:
         """Take the queue's jobs out of the indices, change what the indices depend on, and put them back: O(jobs)."""
         jobs = list(self.roster_after(queue, 0))
         watched = {line: dict(line.leases) for line in queue.lines.values()}
+        turns = {line: {at: list(ring) for at, ring in line.rings.items()} for line in queue.lines.values()}
         for job in jobs:
             for line in queue.seen_by(job.n):
                 line.swap(job, line.runs.get(job.n), ABSENT)
@@ -483,6 +484,8 @@ class State:
                 line.swap(job, ABSENT, line.runs.get(job.n))
             self._review_keep(job)
         for line in queue.lines.values():
+            for at, ring in line.rings.items():
+                keep_turns(ring, turns.get(line, {}).get(at, ()))
             for n, deadline_us in watched.get(line, {}).items():
                 if n in line.leases:
                     self.leases.arm_until(line, n, deadline_us)

@@ -79,7 +79,7 @@ class ClaimCommands(Runs):
                     self.turns.serve(self, event.n, command.group)
                 else:
                     self.turns.forget()
-                self._take(event.n, command, told)
+                self._take(event.n, command, told, getattr(event, "token", 0))
         if len(told) < command.n:
             assert not self._choices(command), f"it gave {len(told)}, and not {self._choices(command)}"
         return told
@@ -111,8 +111,9 @@ class ClaimCommands(Runs):
     def _serves(self, queue: str, group: str) -> bool:
         return (queue, group) in self.groups if group else not self.named_groups(queue)
 
-    def _take(self, n: int, command: c.Claim, told: list[JobInfo]) -> None:
-        """Hand the job out, or find that it has expired."""
+    def _take(self, n: int, command: c.Claim, told: list[JobInfo], token: int | None = None) -> None:
+        """Hand the job out, or find that it has expired. A token is the next one, and never one that was given out
+        before for this job and group, even if the run was forgotten since: then it may be any that is higher."""
         if self.is_past_ttl(n):
             self._end(n, command.group, "expired")
             return
@@ -121,12 +122,15 @@ class ClaimCommands(Runs):
         if settings.rate_per_hour is not None:
             self.buckets[queue, group] = (line.bucket(self, queue, group) - line.TOKEN_MICRO, self.now_us)
         run = self.runs[n, group]
-        self.tokens[n, group] = self.tokens.get((n, group), 0) + 1
+        lowest = self.tokens.get((n, group), 0) + 1
+        token = lowest if token is None else token
+        assert token == lowest if run.token else token >= lowest, f"the token {token} was given out before"
+        self.tokens[n, group] = token
         self.runs[n, group] = replace(
             run,
             status="running",
             attempt=run.attempt + 1,
-            token=self.tokens[n, group],
+            token=token,
             lease_ms=command.lease_ms or settings.lease_ms,
             claimed_us=self.now_us,
             beat_us=self.now_us,

@@ -41,6 +41,8 @@ class Reference(ClaimCommands, JobCommands, QueueCommands, UpkeepCommands):
             self.restore(before)
             raise
         self._follow_endings(before["next_ending"], seen)
+        if isinstance(command, c.Configure):
+            self.turns.forget()  # the lines may be drawn up anew
         self.turns.look(self)
         return answer
 

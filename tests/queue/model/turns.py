@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bucketq.queue.rows import Job, Run
 from tests.queue.model import line
 from tests.queue.model.tables import Tables
 
@@ -39,10 +38,12 @@ class Turns:
 
 
 def _waiting_keys(tables: Tables, lane: Lane) -> set[Key]:
+    """The keys whose best job is of this priority: one that had a better job meanwhile may have lost its turn."""
     queue, group, priority = lane
     if line.is_closed(tables, queue, group):
         return set()
-    ready: list[tuple[Job, Run]] = [
-        (job, run) for job, run in line.claimable(tables, queue, group) if not tables.is_past_ttl(job.n)
-    ]
-    return set(line.firsts(ready, priority))
+    best: dict[Key, int] = {}
+    for job, _ in line.claimable(tables, queue, group):
+        if not tables.is_past_ttl(job.n):
+            best[job.key] = min(best.get(job.key, job.priority), job.priority)
+    return {key for key, found in best.items() if found == priority}

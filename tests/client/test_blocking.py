@@ -325,3 +325,9 @@ def test_a_client_opened_before_a_fork_says_so_in_the_child():
 def test_a_process_that_does_not_close_its_client_ends():
     code = "import bucketq; bucketq.connect_sync('memory://').queue('mail').push(1)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_script_that_forgets_to_close_ends_in_peace(tmp_path):
+    script = f"import bucketq; bucketq.connect_sync({tmp_path.as_uri()!r}).queue('n').push(1)"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

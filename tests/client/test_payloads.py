@@ -83,7 +83,7 @@ class Text(str):
     pass
 
 
-class Table(dict):  # type: ignore[type-arg]
+class Table(dict):
     pass
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
 from contextlib import suppress
 from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
+from weakref import WeakSet
 
 from bucketq.client.claim import Claim, as_claim
 from bucketq.client.client import Client
@@ -186,6 +188,17 @@ class SyncQueue(Generic[T]):
         return repr(self._inner)
 
 
+_left_open: WeakSet[SyncClient] = WeakSet()
+
+
+@atexit.register
+def _close_left_open() -> None:
+    """Whoever forgot to close a client still ends in peace."""
+    for client in list(_left_open):
+        with suppress(BucketqError):
+            client.close()
+
+
 class SyncClient:
     """As `Client`, blocking; made by `connect_sync`. Threads may share it; processes may not."""
 
@@ -196,6 +209,7 @@ class SyncClient:
     def __init__(self, inner: Client, thread: LoopThread) -> None:
         self._inner = inner
         self._thread = thread
+        _left_open.add(self)
 
     @overload
     def queue(self, name: str, type: None = None) -> SyncQueue[Any]: ...
@@ -227,6 +241,7 @@ class SyncClient:
                 self._thread.run(self._inner.close)
         finally:
             self._thread.stop()
+            _left_open.discard(self)
 
     def __enter__(self) -> Self:
         return self

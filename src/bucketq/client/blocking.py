@@ -8,7 +8,6 @@ from contextlib import suppress
 from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
-from weakref import WeakSet
 
 from bucketq.client.claim import Claim, as_claim
 from bucketq.client.client import Client
@@ -188,7 +187,7 @@ class SyncQueue(Generic[T]):
         return repr(self._inner)
 
 
-_left_open: WeakSet[SyncClient] = WeakSet()
+_left_open: set[SyncClient] = set()
 
 
 @atexit.register

@@ -71,10 +71,17 @@ class Batch:
         """The job for whoever asks without a group: the group that is least far along speaks for all."""
         queue = self.state.queues[job.queue]
         lines = queue.seen_by(job.n)
+        if len(lines) > 1:
+            lines = [line for line in lines if not _is_skipped(line.runs.get(job.n))] or lines
         line = min(lines, key=lambda line: _RANK[status_of(job, line.runs.get(job.n), self.now_us)])
         groups = {seen.name: seen.runs.get(job.n) for seen in lines} if queue.groups else None
         run = line.runs.get(job.n)
         return JobInfo(self.state.tag, job.queue, job.n, self.now_us, job, run, line.name, groups=groups)
+
+
+def _is_skipped(run: Run | None) -> bool:
+    """Whether the job had ended before the group came."""
+    return run is not None and run.archived and not run.endings
 
 
 _RANK = {

@@ -10,10 +10,12 @@ from typing import Literal
 from msgspec import Struct
 
 Unit = Literal["/s", "%", "×", "ms", "MB"]
+Verdict = Literal["met", "met by CPU time", "missed", ""]
 
 
 class Figure(Struct, frozen=True, omit_defaults=True):
-    """One measured value. `target` is the least that will do, or the most if `at_most`; None: shown for comparison."""
+    """One measured value, by wall clock. `target` is the least that will do, or the most if `at_most`; None: shown for
+    comparison. `by_cpu` is the same by CPU time, for work that never waits: what it would be on a core of its own."""
 
     work: str
     reached: float
@@ -22,12 +24,18 @@ class Figure(Struct, frozen=True, omit_defaults=True):
     at_most: bool = False
     note: str = ""
     details: dict[str, float] = {}
+    by_cpu: float | None = None
 
     @property
-    def met(self) -> bool | None:
+    def verdict(self) -> Verdict:
         if self.target is None:
-            return None
-        return self.reached <= self.target if self.at_most else self.reached >= self.target
+            return ""
+        if self._will_do(self.reached, self.target):
+            return "met"
+        return "met by CPU time" if self.by_cpu is not None and self._will_do(self.by_cpu, self.target) else "missed"
+
+    def _will_do(self, value: float, target: float) -> bool:
+        return value <= target if self.at_most else value >= target
 
 
 class Effort(Struct, frozen=True):

@@ -48,7 +48,8 @@ def measure(jobs: int) -> dict[str, float]:
 def run(effort: Effort) -> list[Figure]:
     jobs = effort.pick(JOBS, JOBS // 10)
     # a spawned interpreter: it must not begin with what this one has loaded and freed
-    done = subprocess.run([sys.executable, "-m", __name__, str(jobs)], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-m", __name__, str(jobs)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=Path(__file__).parent.parent)
     found = msgspec.json.decode(done.stdout, type=dict[str, float])
     note = f"peak; payloads of 100 bytes; {found['with_inline_encoder_mb']:,.0f} with inline mode's encoded rows"
     target = TARGET_MB * jobs / JOBS

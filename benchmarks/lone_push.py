@@ -6,7 +6,6 @@ They take turns one by one. Every 20 pushes a new queue is begun, so that `queue
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from functools import partial
@@ -16,48 +15,29 @@ from tempfile import TemporaryDirectory
 import bucketq
 from benchmarks.figures import Bench, Effort, Figure, median, quantile
 from benchmarks.loops import LoopFactory, loops, run_on
+from benchmarks.plain import PlainFile
 
 PUSHES = 20
 TARGET = 1.5
 
 
-def replace_durably(folder: Path, folder_fd: int, data: bytes) -> None:
-    """The least that a durable replacement takes."""
-    temp = folder / ".temp"
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    os.write(fd, data)
-    os.fsync(fd)
-    os.close(fd)
-    os.rename(temp, folder / "queue.json")
-    os.fsync(folder_fd)
-
-
-async def _take_turns(folder: Path, pushes: int) -> tuple[list[float], list[float]]:
-    """Seconds of each push, and of each plain replacement."""
-    mine, plain = folder / "queue", folder / "plain"
-    plain.mkdir()
-    plain_fd = os.open(plain, os.O_RDONLY)
+async def _take_turns(folder: Path, plain: PlainFile, pushes: int) -> list[float]:
+    """Seconds of each push."""
     pushed: list[float] = []
-    replaced: list[float] = []
-    async with bucketq.connect(f"file://{mine}") as client:
+    async with bucketq.connect(f"file://{folder}") as client:
         queue = client.queue("mail")
         await queue.push("the first one makes the queue")
-        replace_durably(plain, plain_fd, b"so here")
         for number in range(pushes):
             began = time.perf_counter()
             await queue.push(f"{number:098d}")
             pushed.append(time.perf_counter() - began)
-            data = (mine / "queue.json").read_bytes()
-            began = time.perf_counter()
-            replace_durably(plain, plain_fd, data)
-            replaced.append(time.perf_counter() - began)
-    os.close(plain_fd)
-    return pushed, replaced
+            plain.replace((folder / "queue.json").read_bytes())
+    return pushed
 
 
 def _some(effort: Effort, loop: LoopFactory) -> tuple[list[float], list[float]]:
-    with TemporaryDirectory(dir=effort.folder) as folder:
-        return run_on(loop, _take_turns(Path(folder), PUSHES))
+    with TemporaryDirectory(dir=effort.folder) as folder, PlainFile(effort.folder) as plain:
+        return run_on(loop, _take_turns(Path(folder), plain, PUSHES)), plain.seconds
 
 
 def run(effort: Effort) -> list[Figure]:

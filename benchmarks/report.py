@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 import bucketq
-from benchmarks.figures import Bench, Effort, Figure
+from benchmarks.figures import Bench, Effort, Figure, Verdict
 
 RESULTS = Path(__file__).parent / "results"
 MEASURED = RESULTS / "measured.json"
@@ -42,7 +42,7 @@ class Result(Struct, frozen=True, omit_defaults=True):
     unit: str
     target: float | None
     at_most: bool
-    met: bool | None
+    verdict: str
     note: str
     details: dict[str, float]
 
@@ -95,14 +95,13 @@ def show(console: Console, found: list[tuple[Bench, list[Figure]]]) -> None:
     for bench, figures in found:
         for figure in figures:
             target = "" if figure.target is None else ("≤ " if figure.at_most else "≥ ") + _text(figure.target, figure)
-            table.add_row(
-                bench.store, figure.work, _text(figure.reached, figure), target, _VERDICT[figure.met], figure.note
-            )
+            verdict = f"[{_COLOUR[figure.verdict]}]{figure.verdict}"
+            table.add_row(bench.store, figure.work, _text(figure.reached, figure), target, verdict, figure.note)
         table.add_section()
     console.print(table)
 
 
-_VERDICT = {True: "[green]met", False: "[red]missed", None: ""}
+_COLOUR: dict[Verdict, str] = {"met": "green", "met by CPU time": "yellow", "missed": "red", "": "default"}
 
 
 def _text(value: float, figure: Figure) -> str:
@@ -121,7 +120,7 @@ def write(path: Path, conditions: Conditions, found: list[tuple[Bench, list[Figu
             figure.unit,
             figure.target,
             figure.at_most,
-            figure.met,
+            figure.verdict,
             figure.note,
             {name: _rounded(value) for name, value in figure.details.items()},
         )

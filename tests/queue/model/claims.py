@@ -109,7 +109,9 @@ class ClaimCommands(Runs):
         return []
 
     def _serves(self, queue: str, group: str) -> bool:
-        return (queue, group) in self.groups if group else not self.named_groups(queue)
+        if not group:
+            return not self.named_groups(queue)
+        return (queue, group) in self.groups and (queue, group) not in self.leaving
 
     def _take(self, n: int, command: c.Claim, told: list[JobInfo], token: int | None = None) -> None:
         """Hand the job out, or find that it has expired. A token is the next one, and never one that was given out
@@ -186,7 +188,7 @@ class ClaimCommands(Runs):
         run = self.runs.get((n, claim.group)) if n is not None else None
         if n is None or job is None or run is None or job.queue != claim.queue:
             raise errors.LeaseLost
-        if run.status != "running" or run.token != claim.token:
+        if run.status != "running" or run.token != claim.token or (claim.queue, claim.group) in self.leaving:
             raise errors.LeaseLost
         return n, claim.group
 

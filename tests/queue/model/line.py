@@ -68,8 +68,11 @@ def bucket(tables: Tables, queue: str, group: str) -> int:
     """The rate's micro-tokens as of now."""
     rate = tables.settings(queue).rate_per_hour
     assert rate is not None
-    full = max(TOKEN_MICRO, rate * TOKEN_MICRO // 3_600)
     if (queue, group) not in tables.buckets:
-        return full
+        return full(rate)
     micro, since_us = tables.buckets[queue, group]
-    return min(full, micro + rate * (tables.now_us - since_us) // 3_600)
+    return min(full(rate), micro + rate * (tables.now_us - since_us) // 3_600)
+
+
+def full(rate_per_hour: int) -> int:
+    return max(TOKEN_MICRO, rate_per_hour * TOKEN_MICRO // 3_600)

@@ -10,6 +10,7 @@ from bucketq import errors
 from bucketq.queue import commands as c
 from bucketq.queue.answers import AwaitArchive, GroupInfo, StatsInfo
 from bucketq.queue.rows import ENDED, NAMELESS, QueueRow, Run
+from tests.queue.model import line
 from tests.queue.model.runs import Runs, Seen
 
 GROUPS_MAX = 32
@@ -23,11 +24,18 @@ class QueueCommands(Runs):
         self.queues[command.queue] = replace(self.settings(command.queue), paused=False)
 
     def _configure(self, command: c.Configure, seen: Seen) -> QueueRow:
-        before = self.settings(command.queue)
-        self.queues[command.queue] = replace(before, **command.changes)
-        if self.queues[command.queue].rate_per_hour != before.rate_per_hour:
-            self.buckets = {of: bucket for of, bucket in self.buckets.items() if of[0] != command.queue}
-        return self.queues[command.queue]
+        queue, before = command.queue, self.settings(command.queue)
+        held = {}
+        if before.rate_per_hour is not None:
+            held = {group: line.bucket(self, queue, group) for group in [*self.named_groups(queue), NAMELESS]}
+        self.queues[queue] = replace(before, **command.changes)
+        rate = self.queues[queue].rate_per_hour
+        if rate != before.rate_per_hour:
+            self.buckets = {of: bucket for of, bucket in self.buckets.items() if of[0] != queue}
+            if rate is not None:  # a bucket that was there keeps what it holds, as far as it goes in
+                for group, micro in held.items():
+                    self.buckets[queue, group] = (min(micro, line.full(rate)), self.now_us)
+        return self.queues[queue]
 
     def _settings(self, command: c.Settings, seen: Seen) -> QueueRow:
         return self.settings(command.queue)
@@ -63,6 +71,7 @@ class QueueCommands(Runs):
     def _subscribe(self, command: c.Subscribe, seen: Seen) -> GroupInfo:
         queue, group = command.queue, command.group
         self._make_queue(queue)
+        self.leaving.pop((queue, group), None)
         if (queue, group) not in self.groups:
             if len(self.named_groups(queue)) >= GROUPS_MAX:
                 raise errors.QueueFull(queue)
@@ -86,8 +95,10 @@ class QueueCommands(Runs):
         if (queue, group) not in self.groups:
             return False
         if any(run.status in ENDED and not run.archived for _, run in self.in_group(queue, group)):
+            self.leaving[queue, group] = True
             return AwaitArchive()
         del self.groups[queue, group]
+        self.leaving.pop((queue, group), None)
         self.buckets.pop((queue, group), None)
         for total in [total for total in self.totals if total[:2] == (queue, group)]:
             del self.totals[total]

@@ -262,7 +262,11 @@ class Groups(Moves):
 
     @move()
     def unsubscribe(self, first: int, second: int) -> None:
-        self.pair.ask_to_the_end(c.Unsubscribe(pick(self.queues, second), pick(self.groups[1:], first)))
+        command = c.Unsubscribe(pick(self.queues, second), pick(self.groups[1:], first))
+        if first < 16:
+            self.pair.ask(command)
+        else:
+            self.pair.ask_to_the_end(command)
 
 
 class Schedules(Moves):

@@ -36,6 +36,8 @@ class Tables:
         self.queues: dict[str, QueueRow] = {}
         self.groups: dict[tuple[str, str], int] = {}
         """The named groups: when each was created."""
+        self.leaving: dict[tuple[str, str], bool] = {}
+        """Groups that were unsubscribed and wait for what they have ended to be archived."""
         self.buckets: dict[tuple[str, str], tuple[int, int]] = {}
         """The rate's micro-tokens and their time; a bucket that is not here is full."""
         self.jobs: dict[int, Job] = {}

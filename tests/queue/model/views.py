@@ -43,7 +43,7 @@ def _job_view(info: JobInfo) -> Any:
     groups = {group: run_view(info.job, run, info.now_us) for group, run in info.groups.items() if not is_trace(run)}
     if not groups:  # the groups that had ended it are gone
         return seen
-    assert run == groups[info.group], f"{info} shows another run than that of its group"
+    assert run == groups.get(info.group), f"{info} shows a run of a group that does not see the job"
     return (*seen, groups)
 
 

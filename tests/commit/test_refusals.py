@@ -143,3 +143,13 @@ class TestAnErrorThatNobodyExpects:
         with pytest.raises(Exception, match="dead"):
             await dead.push("x")
         await bucket.run(client.close())
+
+
+async def test_leases_that_are_over_do_not_keep_a_stopped_store_busy(bucket: Bucket, queue: Queue[Any], clock: Clock):
+    await queue.push("work")
+    await queue.claim(lease=10)
+    bucket.faulty.next("any", Fault.ERROR, error="stopped", times=10**6)
+    await clock.advance(11)
+    before = sum(bucket.faulty.calls.values())
+    await clock.advance(10)
+    assert sum(bucket.faulty.calls.values()) - before < 60

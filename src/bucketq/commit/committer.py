@@ -206,7 +206,7 @@ class Committer:
         if self._leases_over():
             await self._stage([], due=True, leases=True)
         self._upkeep.rest()
-        if self._pending or self._leases_over():
+        if self._pending or (self._leases_over() and not self._troubled):  # in trouble the timer tries again, later
             self.wake()
 
     async def _stage(self, calls: list[Call], due: bool, leases: bool = False) -> None:

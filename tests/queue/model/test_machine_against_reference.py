@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine
 from msgspec import Raw
@@ -29,6 +30,8 @@ from tests.queue.model.rules import (
     Schedules,
     Together,
 )
+
+pytestmark = pytest.mark.long
 
 EFFORT = {"quick": 0.1, "long": 20.0}.get(os.environ.get("HYPOTHESIS_PROFILE", ""), 1.0)
 

@@ -148,3 +148,11 @@ def test_a_running_job_outlives_its_ttl_but_does_not_come_back(desk: Desk):
     assert desk.get(job).status == "running"
     desk.ask(c.Release(handle(job)))
     assert desk.get(job).status == "expired"
+
+
+def test_jobs_without_a_key_take_turns_too_where_keys_are_limited(desk: Desk):
+    desk.configure(max_running_per_key=1)
+    desk.push("n0")
+    desk.push("x0", key="x")
+    desk.push("n1")
+    assert desk.payloads(3) == ["n0", "x0", "n1"]

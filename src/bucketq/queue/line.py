@@ -192,7 +192,7 @@ class Line:
         at = lane.at
         if not heap or self.ordered or lane.running >= self.per_key or heap[0] >> PLACE_BITS != at:
             self.settle(lane)
-        elif len(self.rings[at]) > 1:
+        if at is not None and lane.at == at and len(self.rings[at]) > 1:
             self.rings[at].move_to_end(lane.key)
         if self.listed is not self.is_open():
             state.line_turned(self)

@@ -70,17 +70,15 @@ class Lines(Pushes, Claims, Changes):
     items = (
         c.PushItem(Raw(b"1")),
         c.PushItem(Raw(b"1"), key="x"),
+        c.PushItem(Raw(b"1")),
         c.PushItem(Raw(b"1"), key="y"),
-        c.PushItem(Raw(b"1"), key="z"),
-        c.PushItem(Raw(b"1"), priority=1),
         c.PushItem(Raw(b"1"), priority=1, key="x"),
-        c.PushItem(Raw(b"1"), priority=1, key="y"),
         c.PushItem(Raw(b"1"), key="x", delay_us=SECOND_US),
+        c.PushItem(Raw(b"1"), priority=1),
         c.PushItem(Raw(b"1"), key="y", ttl_us=3 * SECOND_US),
     )
     claims = (
         c.Claim(()),
-        c.Claim(("a",)),
         c.Claim((), 2),
         c.Claim(("a", "b"), 3),
         c.Claim(("b", "a")),
@@ -208,6 +206,6 @@ def case(machine: type[RuleBasedStateMachine], examples: int) -> type:
 TestLifecycle = case(Lifecycle, 400)
 TestLines = case(Lines, 400)
 TestConsumerGroups = case(ConsumerGroups, 400)
-TestTime = case(Time, 300)
-TestEndings = case(Endings, 300)
-TestEverything = case(Everything, 300)
+TestTime = case(Time, 400)
+TestEndings = case(Endings, 400)
+TestEverything = case(Everything, 400)
